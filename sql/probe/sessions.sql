@@ -1,8 +1,10 @@
--- The own sessions by wait event, with the idle ones, and other backends that do work. `{own}` is the condition for the own ones.
+-- The own sessions by wait event, with the idle ones, and other backends that do work. `{own}` is the condition for the own ones,
+-- `{place}` what else distinguishes them.
 -- Prepared, to be planned once.
 prepare riops_sessions as
 select {own},
-       case when a.backend_type = 'autovacuum worker' then 'autovacuum'
+       case when {own} then {place}
+            when a.backend_type = 'autovacuum worker' then 'autovacuum'
             when a.backend_type = 'walsender' and a.query like 'START_REPLICATION%'
             then 'replication to ' || coalesce(nullif(a.application_name, ''), 'a standby')
             else coalesce(nullif(a.application_name, ''), a.backend_type) end,

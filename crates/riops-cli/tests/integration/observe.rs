@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, Database, database, program, until};
+use crate::fixture::{self, CommandOutput, Database, binary, database, folder, program, until};
+use crate::server::on;
 
 fn observed(database: &Database, options: &str, command: &[&str]) -> CommandOutput {
     CommandOutput::of(database.command(&format!("observe {options} --")).args(command))
@@ -91,6 +92,76 @@ fn a_signal_ends_the_command_in_order() {
     assert_eq!(output.stdout, "ended\n");
     let record = database.riops("runs show last --output json").expect(0).json();
     assert_eq!(record["status"], "interrupted");
+}
+
+fn warnings(record: &serde_json::Value) -> Vec<String> {
+    let warnings = record["verdict"]["warnings"].as_array().into_iter().flatten();
+    let observed = warnings.filter(|warning| warning["kind"] == "observed");
+    observed.map(|warning| warning["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn processes_that_a_command_leaves_behind_are_named() {
+    let database = database("observe_orphans");
+    let folder = tempfile::tempdir().unwrap();
+    let id = folder.path().join("id");
+    // One that still runs, and one that has ended when the command ends.
+    let script = format!(
+        "(sleep 600 >/dev/null 2>&1 & echo $! >{0}); (true & true); until [ -s {0} ]; do :; done",
+        id.display()
+    );
+    let record = observed(&database, "--output json", &["sh", "-c", &script]).expect(0).json();
+    let left: u32 = std::fs::read_to_string(&id).unwrap().trim().parse().unwrap();
+    kill(left, "-KILL");
+    let text = "the command left processes behind, whose further work is not measured: sleep";
+    assert_eq!(warnings(&record), [text]);
+    let quiet = observed(&database, "--output json", &["sh", "-c", "true & wait"]).expect(0);
+    assert_eq!(warnings(&quiet.json()), [""; 0]);
+}
+
+#[test]
+fn a_command_in_another_database_is_named() {
+    let Some(psql) = program("psql") else {
+        return;
+    };
+    let (database, other) = (database("observe_here"), self::database("observe_elsewhere"));
+    let psql = psql.display().to_string();
+    let command = |url: &str| {
+        // Until a sample has seen the session.
+        let sql = "do $$ begin
+            while not exists (select from pg_stat_activity as sampler, pg_stat_activity as own
+                               where sampler.query = 'execute riops_sessions' and sampler.state = 'idle'
+                                 and own.pid = pg_backend_pid() and sampler.query_start > own.query_start) loop
+                perform pg_stat_clear_snapshot(), pg_sleep(0.01);
+            end loop;
+        end $$";
+        let command = [&psql, "-X", "-q", "-d", url, "-o", "/dev/null", "-c", sql];
+        observed(&database, "--output json", &command).expect(0).json()
+    };
+    let elsewhere = command(&other.url);
+    let name = elsewhere["target"]["database"].as_str().unwrap();
+    let [text] = &warnings(&elsewhere)[..] else { panic!("{elsewhere}") };
+    assert!(text.starts_with("sessions of the command used database "), "{text}");
+    assert!(text.ends_with(&format!("statements are those of database {name}")), "{text}");
+    assert_eq!(warnings(&command(&database.url)), [""; 0]);
+}
+
+#[test]
+fn a_restart_of_the_server_is_named() {
+    let home = folder("observe-restart");
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    let url = CommandOutput::of(&mut on(&home, "server url --tcp")).expect(0).stdout;
+    // The port must be the same after the restart.
+    let port = url.rsplit(':').next().unwrap().split('/').next().unwrap().to_owned();
+    let script = "($0 server stop && $0 server start --server-port $1) >&2";
+    let mut command = fixture::command("observe --output json -d");
+    command.args([url.trim(), "--", "env", "RIOPS_SERVER_SET=shared_buffers=32MB"]);
+    command.arg(format!("RIOPS_SERVER_DATA={}", home.display()));
+    command.args(["sh", "-c", script]).arg(binary()).arg(port);
+    let record = CommandOutput::of(&mut command).expect(0).json();
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    let text = "the server restarted: its counters do not cover the whole time";
+    assert!(warnings(&record).contains(&text.to_owned()), "{record}");
 }
 
 #[test]

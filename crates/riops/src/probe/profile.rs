@@ -2,7 +2,7 @@
 //! `pg_stat_activity`.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::batches::Batches;
@@ -30,6 +30,8 @@ pub(super) struct Profile {
     events: BTreeMap<String, u64>,
     /// Samples of each other application.
     others: BTreeMap<String, u64>,
+    /// The places of the sessions of a run.
+    places: BTreeSet<String>,
     /// Sessions that waited for the locks of each application: its name, its state, and whether it is the run.
     blockers: BTreeMap<(String, String, bool), u64>,
     /// The events by part.
@@ -47,13 +49,13 @@ impl Profile {
     }
 
     /// Counts a sample of `sessions` sessions: rows of whether the backends belong to the run, their
-    /// application, their wait event, and their number. Returns whether any of the run waits for a lock.
+    /// place or else their application, their wait event, and their number. Returns whether any of the run waits for a lock.
     pub(super) fn add_sessions(&mut self, sessions: u32, rows: &[Vec<Option<String>>]) -> bool {
         self.samples += 1;
         let (mut seen, mut waits_for_lock) = (0, false);
         let mut counts = [0; TimePart::COUNT];
         for row in rows {
-            let [own, Some(application), Some(event), Some(number)] = row.as_slice() else {
+            let [own, Some(name), Some(event), Some(number)] = row.as_slice() else {
                 continue;
             };
             let number: u64 = number.parse().unwrap_or(0);
@@ -63,11 +65,14 @@ impl Profile {
             }
             if own.as_deref() == Some("t") {
                 seen += number;
+                if !self.places.contains(name) {
+                    self.places.insert(name.clone());
+                }
                 waits_for_lock |= event.starts_with("Lock:");
                 part_counts(&mut counts, event, number);
                 *self.events.entry(event.clone()).or_default() += number;
             } else {
-                *self.others.entry(application.clone()).or_default() += number;
+                *self.others.entry(name.clone()).or_default() += number;
             }
         }
         self.batches.add(u64::from(sessions).max(seen), &counts);
@@ -103,6 +108,11 @@ impl Profile {
         let events = shares(&self.events, self.events.values().sum());
         let occurred = events.filter(|&(_, share)| share > 0.0);
         occurred.map(|(event, share)| WaitShare { event: event.clone(), share }).collect()
+    }
+
+    /// Returns the databases of the sessions, if the samples have them.
+    pub(super) fn databases(&self) -> Vec<String> {
+        self.places.iter().filter(|place| !place.is_empty()).cloned().collect()
     }
 
     /// Returns the mean number of sessions in the samples.

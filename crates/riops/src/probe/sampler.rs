@@ -26,8 +26,12 @@ const PREPARE_WAIT_SAMPLE: &str = "prepare riops_look (integer) as
     select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
 /// The same for all sessions of a run.
 const PREPARE_SESSIONS_SAMPLE: &str = include_str!("../../sql/probe/sessions.sql");
-/// The condition for the sessions of a run.
+/// The condition for the sessions of a run, which are in one database.
 const OF_RUN: &str = "a.application_name = current_setting('application_name')";
+const NO_PLACE: &str = "''";
+/// The database of a session.
+const DATABASE: &str =
+    "coalesce((select d.datname::text from pg_database as d where d.oid = a.datid), '')";
 /// Sessions that hold the locks for which sessions of the run wait.
 const BLOCKERS: &str = include_str!("../../sql/probe/blockers.sql");
 /// Timeout of a query. After a timeout the connection is not used again, because a late reply would be
@@ -112,7 +116,7 @@ impl Sampler {
         connection.set_interrupt(&Interrupt::new());
         leave_untracked(&mut connection)?;
         connection.execute(PREPARE_WAIT_SAMPLE)?;
-        connection.execute(&PREPARE_SESSIONS_SAMPLE.replace("{own}", OF_RUN))?;
+        connection.execute(&sessions_sample(OF_RUN, NO_PLACE))?;
         let wait_sampling = WaitSampling::new(&mut connection)?;
         let own_process = is_local.then_some(connection.session_info().process);
         self.server = Some(ServerSampler {
@@ -151,7 +155,7 @@ impl Sampler {
         if let Some(server) = &mut self.server {
             server.connection.execute("deallocate riops_sessions")?;
             let own = format!("({own} and not {OF_RUN})");
-            server.connection.execute(&PREPARE_SESSIONS_SAMPLE.replace("{own}", &own))?;
+            server.connection.execute(&sessions_sample(&own, DATABASE))?;
         }
         self.watch_sessions(0, on_point);
         Ok(())
@@ -292,6 +296,7 @@ impl SamplerThread {
         let watched = self.server.as_ref().map(|server| &server.watched);
         sampled.observed_sessions =
             (watched == Some(&Watched::Sessions(0))).then(|| profile.sessions());
+        sampled.databases = profile.databases();
         sampled.session_time = profile.batches.shares();
         let extension = self.server.as_ref().and_then(|server| server.wait_sampling.as_ref());
         let finer = extension.map(WaitSampling::session_time).unwrap_or_default();
@@ -419,6 +424,10 @@ impl SamplerThread {
             }
         }
     }
+}
+
+fn sessions_sample(own: &str, place: &str) -> String {
+    PREPARE_SESSIONS_SAMPLE.replace("{own}", own).replace("{place}", place)
 }
 
 /// Returns the wait event of an active process: state, type and name of the event.

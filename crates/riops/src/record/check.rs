@@ -145,6 +145,8 @@ pub enum WarningKind {
     Statement,
     /// A crash of the server may lose commits.
     Durability,
+    /// A part of what was observed is not in the result.
+    Observed,
 }
 
 texts!(
@@ -164,6 +166,7 @@ texts!(
         PlanChange: "plan_change",
         Statement: "statement",
         Durability: "durability",
+        Observed: "observed",
     }
 );
 
@@ -172,7 +175,12 @@ impl WarningKind {
     pub fn is_disturbance(self) -> bool {
         !matches!(
             self,
-            Self::Stalls | Self::Outage | Self::PlanChange | Self::Statement | Self::Durability
+            Self::Stalls
+                | Self::Outage
+                | Self::PlanChange
+                | Self::Statement
+                | Self::Durability
+                | Self::Observed
         )
     }
 }

@@ -175,6 +175,9 @@ pub struct Sampled {
     /// Sessions that waited for locks, which are stored with the loop.
     #[serde(skip)]
     pub lock_waits: LockWaits,
+    /// The databases of the sessions that riops only observed.
+    #[serde(skip)]
+    pub databases: Vec<String>,
 }
 
 /// What a query returned over a stage.

@@ -1,11 +1,15 @@
 //! `observe`: runs a command, or waits for a time, and measures everything that riops measures around a stage.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, set_child_subreaper, waitpid,
+};
 use rustix::termios::tcgetpgrp;
 
 use super::active::ActiveRun;
@@ -13,13 +17,14 @@ use super::conductor::{FinishedStage, Runner};
 use super::error::RunError;
 use crate::engine::{NoObserver, Observer};
 use crate::host::Interrupt;
+use crate::host::process::{self, Stat};
 use crate::plan::{ObserveRun, Stop};
 use crate::probe::cpu::reaped_cpu_s;
 use crate::probe::database::DatabaseProbe;
 use crate::probe::queries::OnValues;
 use crate::record::Point;
 use crate::run::parts::{MeasuredObservation, Part};
-use crate::server::Feature;
+use crate::server::{Connection, Feature};
 use crate::units::format::short_id;
 use crate::units::secret::redacted;
 use crate::units::{Span, whole};
@@ -41,6 +46,7 @@ impl Observe {
         let mut queries = active.query_probe(&run.counts).with_values(on_values);
         // The command may take hours.
         queries.try_each(&run.counts).map_err(RunError::Unsuitable)?;
+        let server_before = server_start(&mut active.control);
         let id = active.id.to_string();
         let application = format!("riops observed {}", short_id(&id));
         let own = (!run.watches_database()).then_some(application.as_str());
@@ -64,6 +70,7 @@ impl Observe {
         probe.perf = active.perf.as_mut();
         probe.open();
         probe.start();
+        let orphans = (!run.command.is_empty()).then(Orphans::adopt);
         let cpu_before_s = reaped_cpu_s();
         let start = Instant::now();
         let has_count = !run.counts.is_empty();
@@ -79,6 +86,7 @@ impl Observe {
                 .map(Some),
         };
         let seconds = start.elapsed().as_secs_f64();
+        let left_behind = orphans.map(Orphans::release).unwrap_or_default();
         probe.end();
         probe.close(&[]);
         let series = shown.finish();
@@ -86,6 +94,8 @@ impl Observe {
         drop(probe);
         let status = ended?;
         Ok(MeasuredObservation {
+            left_behind,
+            restarted: has_restarted(active, server_before),
             seconds,
             status,
             interrupted: active.interrupt.requested(),
@@ -112,6 +122,58 @@ fn spawn(run: &ObserveRun, application: &str) -> Result<Child, RunError> {
         let shown = redacted(program);
         RunError::Unsuitable(format!("cannot start the command \"{shown}\": {error}"))
     })
+}
+
+/// Whether the server has another start than `before`. The connections do not survive it.
+fn has_restarted(active: &mut ActiveRun<'_>, before: Option<String>) -> bool {
+    let after = server_start(&mut active.control).or_else(|| {
+        let new = Connection::open(&active.server.conninfo, active.interrupt);
+        server_start(&mut new.ok()?)
+    });
+    before.zip(after).is_some_and(|(before, after)| before != after)
+}
+
+/// Returns when the server started, if it has this function.
+fn server_start(connection: &mut Connection) -> Option<String> {
+    connection.query_value("select pg_catalog.pg_postmaster_start_time()").ok()?
+}
+
+/// Processes whose parents have ended while riops is the parent of all descendants without one (prctl(2),
+/// `PR_SET_CHILD_SUBREAPER`).
+struct Orphans {
+    others: BTreeSet<i32>,
+}
+
+impl Orphans {
+    fn adopt() -> Self {
+        // Without it, processes that are left behind are not known.
+        let _ = set_child_subreaper(Some(getpid()));
+        Self { others: children().map(|(id, _)| id).collect() }
+    }
+
+    /// Returns the names of the processes that still run.
+    fn release(self) -> Vec<String> {
+        let _ = set_child_subreaper(None);
+        let orphans = children().filter(|(id, _)| !self.others.contains(id));
+        let (ended, running): (Vec<_>, Vec<_>) = orphans.partition(|(id, _)| has_ended(*id));
+        for (id, _) in ended {
+            // Their CPU time belongs to the command.
+            let _ = waitpid(Pid::from_raw(id), WaitOptions::NOHANG);
+        }
+        running.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+/// The child processes of riops with their names.
+fn children() -> impl Iterator<Item = (i32, String)> {
+    let own = getpid().as_raw_nonzero().get();
+    let child = move |id| Some((id, Stat::read(id).filter(|stat| stat.parent == own)?.name));
+    process::ids(Path::new("/proc")).filter_map(child)
+}
+
+/// Whether a process has ended and only waits for its parent: it has no command line any more.
+fn has_ended(id: i32) -> bool {
+    process::read(id, "cmdline").is_none_or(|line| line.is_empty())
 }
 
 /// The values of the main count over time.

@@ -57,6 +57,10 @@ pub(crate) struct MeasuredObservation {
     pub interrupted: bool,
     /// CPU time of the command, in seconds.
     pub command_cpu_s: Option<f64>,
+    /// Processes that the command left behind.
+    pub left_behind: Vec<String>,
+    /// Whether the server restarted.
+    pub restarted: bool,
     /// Number of counts, which are the first of the queries of the probes.
     pub counts: usize,
     /// The main count over time.

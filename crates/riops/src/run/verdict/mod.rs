@@ -13,6 +13,7 @@ use crate::record::{
 };
 use crate::run::parts::{Ending, Measured, MeasuredObservation, MeasuredStatement, Part};
 use crate::run::results;
+use crate::units::format::joined;
 use crate::workload::access::Access;
 use accesses::{access_of_statement, accesses_of, contradictions, path_reasons, unexpected_path};
 use reasons::of_loop;
@@ -144,6 +145,13 @@ impl Judge<'_> {
             self.record.status = Status::Interrupted;
         }
         self.record.verdict.reasons.extend(observation_reasons(&each));
+        let missing = missing_parts(&each, &self.record.target.database).into_iter();
+        let kind = WarningKind::Observed;
+        self.record.verdict.warnings.extend(missing.map(|text| Warning {
+            kind,
+            stage: None,
+            text,
+        }));
         let plan = &self.record.plan;
         let stage = results::single::observed(each, plan, &self.record.client);
         self.record.thresholds.extend(thresholds_of_stage(&stage, plan)?);
@@ -192,6 +200,23 @@ fn observation_reasons(measured: &MeasuredObservation) -> Vec<String> {
     };
     let counts = measured.usage.queries.iter().take(measured.counts);
     ended.into_iter().chain(counts.filter_map(unread)).collect()
+}
+
+/// Returns which parts of what was observed are not in the result. `database` is the one whose counters were read.
+fn missing_parts(measured: &MeasuredObservation, database: &str) -> Vec<String> {
+    let left = joined(&measured.left_behind, ", ");
+    let left = (!left.is_empty()).then(|| {
+        format!("the command left processes behind, whose further work is not measured: {left}")
+    });
+    let sampled = measured.usage.sampled.as_ref().map_or(&[][..], |sampled| &sampled.databases);
+    let others = joined(sampled.iter().filter(|each| *each != database), ", ");
+    let others = (!others.is_empty()).then(|| {
+        format!("sessions of the command used database {others}: blocks, tables and statements are those of database {database}")
+    });
+    let restarted = measured
+        .restarted
+        .then(|| "the server restarted: its counters do not cover the whole time".to_owned());
+    [restarted, others, left].into_iter().flatten().collect()
 }
 
 /// Returns how a stage ended, and the reason if it did not end as planned.
