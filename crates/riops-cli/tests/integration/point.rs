@@ -3,7 +3,7 @@
 use crate::crash::kill;
 use crate::fixture::{Database, database, folder, until};
 
-const SHORT: &str = "--duration 300ms --warmup 0 --interval 100ms";
+const SHORT: &str = "--transactions 200 --warmup 0 --interval 100ms";
 
 fn loaded(name: &str, options: &str) -> Database {
     let database = database(name);
@@ -89,7 +89,8 @@ fn a_missing_row_makes_a_run_invalid() {
     let database = loaded("point_missing", "--rows 20");
     database.connect().execute("delete from riops.test_table where id = 7").unwrap();
     for op in ["select", "update"] {
-        let run = database.riops(&format!("run point --op {op} {SHORT} --no-verify")).expect(3);
+        let line = format!("run point --op {op} --transactions 500 --warmup 0 --no-verify");
+        let run = database.riops(&line).expect(3);
         assert!(run.stdout.contains("replies had no row"), "{}", run.stdout);
     }
 }

@@ -5,7 +5,7 @@ use riops::server::Connection;
 
 use crate::fixture::{CommandOutput, Database, database, tcp_url, until};
 
-const SHORT: &str = "--duration 300ms --warmup 0 --interval 100ms";
+const SHORT: &str = "--transactions 200 --warmup 0 --interval 100ms";
 
 fn prepared(name: &str, options: &str) -> Database {
     let database = database(name);
