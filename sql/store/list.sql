@@ -17,7 +17,8 @@ select {columns}
    and (cast($2 as text) is null or label = cast($2 as text))
    and (cast($3 as {time}) is null or started_at >= cast($3 as {time}))
    and (cast($4 as {time}) is null or started_at < cast($4 as {time}))
-   and (cast($5 as {boolean}) is null or valid = cast($5 as {boolean}))
+   and (cast($5 as {boolean}) is null or valid = cast($5 as {boolean})
+        or workload = 'imported' and cast($9 as {boolean}) <> {false})
    and (cast($8 as text) is null or id = cast($8 as text))
 {conditions} order by {order}
  limit cast($6 as bigint) offset cast($7 as bigint)

@@ -78,7 +78,8 @@ pub(super) fn history(options: &History, ui: Ui) -> Result<ExitCode> {
         return refuse("--invalid is not supported: only valid runs are comparable over time");
     }
     let filter = filter(&options.filter)?;
-    let filter = RunFilter { valid: Some(true), limit: Some(options.limit), ..filter };
+    let filter =
+        RunFilter { valid: Some(true), unverified: true, limit: Some(options.limit), ..filter };
     let runs = store.list(&filter)?;
     if runs.is_empty() {
         return refuse("no valid run matches; list the runs with `riops runs list`");

@@ -90,6 +90,8 @@ fn results_of_pgbench_are_listed_as_not_verified_and_cannot_be_repeated() {
     assert_eq!(shown, Some(1));
     let text = riops(&store, "runs show").expect(0).stdout;
     assert!(text.contains("imported from pgbench") && !text.contains("bottleneck  "), "{text}");
+    let history = riops(&store, "runs history --label old").expect(0).stdout;
+    assert!(history.contains("imported, pgbench, 4 sessions: transactions/s"), "{history}");
     riops(&store, "runs rerun").expect(2).stderr_contains("cannot be executed");
     let page = folder.join("page.html");
     riops(&store, &format!("report -f {}", page.display())).expect(0);

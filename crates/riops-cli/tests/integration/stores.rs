@@ -233,6 +233,9 @@ fn lists_with_filters_order_and_limit(place: &Place) {
     assert_eq!(numbers(RunFilter { label: Some("day".to_owned()), ..default() }), "321");
     assert_eq!(numbers(RunFilter { valid: Some(false), ..default() }), "3");
     assert_eq!(numbers(RunFilter { valid: Some(true), ..default() }), "5421");
+    // None of them was imported.
+    let with_imported = RunFilter { valid: Some(true), unverified: true, ..default() };
+    assert_eq!(numbers(with_imported), "5421");
     assert_eq!(numbers(RunFilter { workload: Some("rows".to_owned()), ..default() }), "54321");
     assert_eq!(numbers(RunFilter { workload: Some("row".to_owned()), ..default() }), "");
     assert_eq!(numbers(RunFilter { since: time("2026-01-01T00:00:04Z"), ..default() }), "54");

@@ -6,7 +6,7 @@ use super::comparison::{TimeChange, change_of_time};
 use super::gate::GateVerdict;
 use crate::figure::Figure;
 use crate::plan::WorkPlan;
-use crate::record::Record;
+use crate::record::{Record, Validity};
 use crate::stats::{ChangePoint, ChangeSettings, Direction, Noise, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary, stages_by_run};
 use crate::units::format::{count, joined, number_of, rate};
@@ -19,7 +19,10 @@ pub fn history_figures() -> impl Iterator<Item = Figure> {
 /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
 fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
     let work = WorkPlan::default_of(&run.workload);
-    let counts_transactions = work.is_some_and(|work| work.traits().counts_transactions);
+    // What an imported run counts is not in the list of runs.
+    let counts_transactions = work
+        .map(|work| work.traits())
+        .is_some_and(|traits| traits.counts_transactions && !traits.is_imported);
     let is_timed = stage.kind == "statement" || stage.kind == "observed" && stage.transactions == 0;
     if is_timed {
         Figure::Seconds
@@ -226,7 +229,7 @@ pub fn history(
     effect: f64,
 ) -> Vec<HistorySeries> {
     let mut ordered: Vec<&RunSummary> =
-        runs.iter().filter(|run| run.valid && run.status == "done").collect();
+        runs.iter().filter(|run| is_comparable(run) && run.status == "done").collect();
     ordered.sort_by(|one, next| one.started_at.cmp(&next.started_at));
     let by_run = stages_by_run(stages);
     let mut series: Vec<(Vec<String>, HistorySeries)> = Vec::new();
@@ -276,6 +279,11 @@ pub fn history(
         each.judge(effect);
     }
     series
+}
+
+/// Runs of other tools are comparable with each other.
+fn is_comparable(run: &RunSummary) -> bool {
+    run.validity() != Validity::Invalid
 }
 
 fn is_bound(figure: Figure, stage: &StageSummary) -> bool {
@@ -337,6 +345,16 @@ mod tests {
             .collect();
         let expected = [("rows, 4 sessions".to_owned(), 11), ("rows, 8 sessions".to_owned(), 3)];
         assert_eq!(lengths, expected);
+        // riops verified no imported run, but they are comparable with each other.
+        for run in &mut runs {
+            (run.workload, run.valid) = ("imported".to_owned(), false);
+        }
+        let imported = history(&runs, &stages, None, 0.02);
+        assert_eq!(imported.iter().map(|series| series.points.len()).collect::<Vec<_>>(), [12, 3]);
+        for run in &mut runs {
+            (run.workload, run.valid) = ("rows".to_owned(), true);
+        }
+        runs[0].valid = false;
         // Another machine is another series.
         runs[1].client_host = Some("fast".to_owned());
         let names: Vec<_> = history(&runs, &stages, None, 0.02)

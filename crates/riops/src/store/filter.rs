@@ -111,6 +111,8 @@ pub struct RunFilter {
     pub until: Option<Timestamp>,
     /// Only valid or only invalid runs.
     pub valid: Option<bool>,
+    /// Also imported runs, which riops did not verify.
+    pub unverified: bool,
     /// Order.
     pub sort: Sort,
     /// Number of runs to skip, in this order.

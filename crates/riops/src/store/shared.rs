@@ -193,6 +193,7 @@ impl Store {
             limit.into(),
             offset.into(),
             Value::from(filter.id.clone()),
+            Value::from(Some(filter.unverified)),
         ];
         let mut conditions = String::new();
         let tags = filter.tags.iter().map(|tag| ("tags", tag));

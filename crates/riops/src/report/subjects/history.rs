@@ -144,7 +144,7 @@ fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
 /// What was found, in a sentence.
 pub fn history_summary(series: &HistorySeries) -> String {
     let number = |number: usize, noun| number_of(number as u64, noun);
-    let (runs, name) = (number(series.points.len(), "valid run"), series.figure.name());
+    let (runs, name) = (number(series.points.len(), "run"), series.figure.name());
     let Some(last) = series.changes.last() else {
         return format!("{runs}: changes of {name}: {}.", without_changes(series));
     };

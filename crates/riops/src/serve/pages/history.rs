@@ -83,6 +83,7 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
         label: label.clone(),
         workload: workload.clone(),
         valid: Some(true),
+        unverified: true,
         limit: Some(RUNS_MAX),
         ..RunFilter::default()
     };
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!((changed[0].id.as_str(), view.rows[0].id.as_str()), ("2", "3"));
         assert_eq!(changed[0].change, Some(("-10.0%".to_owned(), "bad")));
         let expected =
-            "4 valid runs: 1 change of rows/s, the last by -10.0% with run 3 (from 1,000 to 900).";
+            "4 runs: 1 change of rows/s, the last by -10.0% with run 3 (from 1,000 to 900).";
         assert_eq!(view.summary, expected);
         let plot = view.chart.unwrap().plot;
         // The step fills the chart, and the runs are named.
