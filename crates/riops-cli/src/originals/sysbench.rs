@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use riops::plan::{COMMON_SCRIPT, Drain, OltpTest, SERIES_POINTS_MAX, stock_script};
+use riops::plan::{COMMON_SCRIPT, Drain, OltpTest, stock_script};
 use riops::server::ConnInfo;
 use riops::server::conninfo::Precedence;
 
@@ -477,16 +477,12 @@ impl Options {
         Ok(Some(times.join(",")))
     }
 
-    /// Adds the end of the run and the interval of its series, which has a limited number of points.
+    /// Adds the end of the run and the interval of its series.
     fn stop(&self, words: &mut Words) {
         let (events, time_s) = (self.positive("events"), self.number("time"));
         let reported_s = self.positive("report_interval");
-        let points = SERIES_POINTS_MAX as u64;
-        // Checkpoints are multiples of the interval: riops refuses other ones.
-        let longest_s = reported_s.map_or(UNLIMITED_S, |interval_s| interval_s * points);
-        let time_s =
-            if time_s == 0 && events.is_none() { longest_s.min(UNLIMITED_S) } else { time_s };
-        let interval_s = reported_s.unwrap_or_else(|| time_s.div_ceil(points).max(1));
+        let time_s = if time_s == 0 && events.is_none() { UNLIMITED_S } else { time_s };
+        let interval_s = reported_s.unwrap_or(1);
         words.set_some("transactions", events);
         if events.is_none() || time_s > 0 {
             let option = if events.is_none() { "duration" } else { "max-duration" };

@@ -92,8 +92,8 @@ impl StageRun<'_> {
         result.started_at = started_at;
         result.workers.ended_sessions.sort_by_key(|ended| ended.session);
         result.interrupted = interrupted;
-        let TimeSeries { points, closed, heatmap } = timeline.finish(result.seconds);
-        for point in points.iter().rev().take(closed).rev() {
+        let TimeSeries { points, last, heatmap } = timeline.finish(result.seconds);
+        for point in &last {
             observer.point(point);
         }
         result.series = points;

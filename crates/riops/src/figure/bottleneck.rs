@@ -155,8 +155,7 @@ impl Summary<'_> {
         let cpu = self.stage.client_cpu.as_ref();
         let client_us = cpu.and_then(|cpu| cpu.us_per_transaction).unwrap_or_default();
         let server_us = time.of(TimePart::Cpu) + time.of(TimePart::RunQueue);
-        server_us + client_us
-            >= CPU_SHARE * (time.us - time.of(TimePart::Client) - time.of(TimePart::Think))
+        server_us + client_us >= CPU_SHARE * time.busy_us()
             || cpu.is_some_and(ClientCpu::is_contended)
     }
 

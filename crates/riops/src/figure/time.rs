@@ -36,10 +36,15 @@ impl TransactionTime {
         self.parts.iter().find(|each| each.part == part).map_or(0.0, |each| each.us)
     }
 
-    /// Returns the share of these parts in the busy time, 0 to 1. The busy time excludes the time between two transactions and the
-    /// think time.
+    /// Returns the time without that between two transactions and without the think time, in microseconds.
+    pub fn busy_us(&self) -> f64 {
+        let idle = [TimePart::Client, TimePart::Connecting, TimePart::Think];
+        self.us - idle.into_iter().map(|part| self.of(part)).sum::<f64>()
+    }
+
+    /// Returns the share of these parts in the busy time, 0 to 1.
     pub fn busy_share(&self, parts: &[TimePart]) -> f64 {
-        let busy_us = self.us - self.of(TimePart::Client) - self.of(TimePart::Think);
+        let busy_us = self.busy_us();
         let us: f64 = parts.iter().map(|part| self.of(*part)).sum();
         if busy_us > 0.0 { (us / busy_us).clamp(0.0, 1.0) } else { 0.0 }
     }
@@ -92,7 +97,13 @@ impl Summary<'_> {
         } else {
             busy_us
         };
-        let measured = [(TimePart::Client, whole_us - busy_us), (TimePart::Think, think_us)];
+        let between_us = whole_us - busy_us;
+        let connecting_us = each_us(connecting_s(stage)).min(between_us);
+        let measured = [
+            (TimePart::Client, between_us - connecting_us),
+            (TimePart::Connecting, connecting_us),
+            (TimePart::Think, think_us),
+        ];
         let measured = measured.into_iter().filter(|(_, us)| *us > 0.0);
         parts.extend(measured.map(|(part, us)| PartTime { part, us, reach_us: 0.0 }));
         if stage.statement.is_none() {
@@ -114,6 +125,12 @@ fn failed_s(stage: &StageRecord) -> f64 {
     failed
         .map(|each| each.attempts_s * (each.count - each.retried) as f64 / each.count as f64)
         .sum()
+}
+
+/// The time in which sessions connected again, in seconds.
+fn connecting_s(stage: &StageRecord) -> f64 {
+    let connects = stage.session_loop.connect_us.as_ref();
+    connects.map_or(0.0, |each| each.mean * each.count as f64 / 1e6)
 }
 
 /// The time of the waits in the script, in seconds.

@@ -1,7 +1,9 @@
 //! The time series of a report: a point for each line of an interval, as many as a series can have.
 
-use crate::plan::SERIES_POINTS_MAX;
 use crate::record::Point;
+
+/// Maximum number of points of a series: with more, each two become one.
+pub(super) const SERIES_POINTS_MAX: usize = 100_000;
 
 /// From this number of intervals on, the time between two lines is a gap: lines were cut out of the report. A busy tool
 /// may print a line late.

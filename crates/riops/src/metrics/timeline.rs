@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::heatmap::Heatmap;
 use super::interval::IntervalPart;
-use crate::plan::{Plan, SERIES_POINTS_MAX, Schedule};
+use crate::plan::{Plan, PointLength, Schedule};
 use crate::record::{Checkpoint, HeatmapRecord, HistogramError, Point};
 use crate::units::format::truncated;
 
@@ -28,10 +28,10 @@ struct Open {
 /// The time series of a stage.
 #[derive(Debug)]
 pub struct TimeSeries {
-    /// One point per interval.
+    /// The points, which cover several intervals of a long run.
     pub points: Vec<Point>,
-    /// Number of points that became complete only at the end.
-    pub closed: usize,
+    /// The intervals that became complete only at the end.
+    pub last: Vec<Point>,
     /// Latencies over time: response times with a schedule, otherwise service times.
     pub heatmap: HeatmapRecord,
 }
@@ -43,16 +43,93 @@ pub struct Timeline {
     /// Last interval of each worker that has finished.
     ended: Vec<usize>,
     interval_s: f64,
-    percentile: f64,
     open: VecDeque<Open>,
     closed: usize,
-    points: Vec<Point>,
+    stored: Stored,
     heatmap: Heatmap,
     /// Sum of all closed intervals, if a breach of a threshold ends the run.
     total: Option<IntervalPart>,
     segment: Option<Segment>,
-    /// Whether the points keep the histograms of their intervals, to be merged with those of other clients.
+}
+
+/// The points of the series.
+#[derive(Debug)]
+struct Stored {
+    points: Vec<Point>,
+    length: PointLength,
+    percentile: f64,
+    /// Whether the points keep their histograms, to be merged with those of other clients.
     keeps_histograms: bool,
+    /// The intervals that the next point covers: their sum, number and range.
+    sum: IntervalPart,
+    intervals: usize,
+    range: Point,
+}
+
+impl Stored {
+    fn new(plan: &Plan) -> Result<Self, HistogramError> {
+        Ok(Self {
+            points: Vec::new(),
+            length: plan.point_length(),
+            percentile: plan.percentile,
+            keeps_histograms: plan.share.is_some(),
+            sum: IntervalPart::new(plan.schedule != Schedule::Closed)?,
+            intervals: 0,
+            range: Point::default(),
+        })
+    }
+
+    /// Returns the point of one or several intervals.
+    fn point(&self, sum: &IntervalPart, t_s: f64, seconds: f64) -> Point {
+        let histograms = self.keeps_histograms.then(|| sum.histograms()).flatten();
+        Point { histograms, ..sum.point(t_s, seconds, self.percentile) }
+    }
+
+    /// Adds an interval with its point.
+    fn add(&mut self, interval: &IntervalPart, point: &Point) {
+        let length = self.length.after(self.points.len());
+        if length == 1 {
+            self.points.push(point.clone());
+            return;
+        }
+        // All parts have the same bounds, so merging cannot fail.
+        let _ = self.sum.merge(interval);
+        // These are levels at the end, not counts.
+        (self.sum.backlog, self.sum.busy) = (interval.backlog, interval.busy);
+        self.intervals += 1;
+        self.range.cover(point);
+        self.range.t_s = point.t_s;
+        self.range.checkpoint.clone_from(&point.checkpoint);
+        if self.intervals >= length || point.checkpoint.is_some() {
+            self.end();
+        }
+    }
+
+    /// Ends a point that covers at least one interval.
+    fn end(&mut self) {
+        if self.intervals == 0 {
+            return;
+        }
+        let start_s = self.points.last().map_or(0.0, |last| last.t_s);
+        let range = std::mem::take(&mut self.range);
+        let point = self.point(&self.sum, range.t_s, range.t_s - start_s);
+        self.points.push(Point {
+            transactions_per_s_range: range.transactions_per_s_range,
+            checkpoint: range.checkpoint,
+            ..point
+        });
+        self.sum.clear(0);
+        self.intervals = 0;
+    }
+
+    /// Adds counts of an interval that is complete. The percentiles of its point remain those without them.
+    fn add_late(&mut self, part: &IntervalPart, middle_s: f64) {
+        let at = self.points.partition_point(|point| point.t_s < middle_s);
+        match self.points.get_mut(at) {
+            Some(point) => point.count_part(&part.counters, &part.nodes),
+            None => self.sum.counters.merge(&part.counters),
+        }
+    }
 }
 
 /// The intervals since the last checkpoint.
@@ -91,14 +168,12 @@ impl Timeline {
             workers,
             ended: Vec::new(),
             interval_s: plan.interval_s,
-            percentile: plan.percentile,
             open: VecDeque::new(),
             closed: 0,
-            points: Vec::new(),
+            stored: Stored::new(plan)?,
             heatmap: Heatmap::new(plan.interval_s),
             total: plan.abort_on_threshold.then(sum).transpose()?,
             segment: segment.transpose()?,
-            keeps_histograms: plan.share.is_some(),
         })
     }
 
@@ -153,9 +228,7 @@ impl Timeline {
         for sum in sums {
             sum.merge(part)?;
         }
-        if let Some(point) = self.points.get_mut(part.index) {
-            point.count_part(&part.counters, &part.nodes);
-        }
+        self.stored.add_late(part, (part.index as f64 + 0.5) * self.interval_s);
         Ok(())
     }
 
@@ -171,14 +244,13 @@ impl Timeline {
 
     /// Closes the remaining intervals; the last one ends `end_s` seconds after counting started.
     pub fn finish(mut self, end_s: f64) -> TimeSeries {
-        let mut closed = 0;
+        let mut last = Vec::new();
         while !self.open.is_empty() {
             let start_s = self.closed as f64 * self.interval_s;
             let seconds = (end_s - start_s).min(self.interval_s);
             if seconds > INTERVAL_MIN_S {
-                self.close(seconds);
-                closed += 1;
-            } else if let Some((open, last)) = self.open.pop_front().zip(self.points.last_mut()) {
+                last.extend(self.close(seconds));
+            } else if let Some(open) = self.open.pop_front() {
                 self.heatmap.add(self.closed.saturating_sub(1), open.sum.latencies());
                 if let Some(segment) = &mut self.segment {
                     // All parts have the same bounds, so merging cannot fail.
@@ -186,13 +258,18 @@ impl Timeline {
                 }
                 // Transactions that ended exactly at the end of the measurement belong to the last
                 // point.
-                last.count_part(&open.sum.counters, &open.sum.nodes);
+                self.stored.add_late(&open.sum, (self.closed as f64 - 0.5) * self.interval_s);
+                if let Some(last) = last.last_mut() {
+                    last.count_part(&open.sum.counters, &open.sum.nodes);
+                }
             }
         }
-        if let Some((segment, last)) = self.segment.as_mut().zip(self.points.last_mut()) {
-            last.checkpoint.get_or_insert_with(|| segment.end(end_s, self.percentile));
+        self.stored.end();
+        let percentile = self.stored.percentile;
+        if let Some((segment, last)) = self.segment.as_mut().zip(self.stored.points.last_mut()) {
+            last.checkpoint.get_or_insert_with(|| segment.end(end_s, percentile));
         }
-        TimeSeries { points: self.points, closed, heatmap: self.heatmap.record }
+        TimeSeries { points: self.stored.points, last, heatmap: self.heatmap.record }
     }
 
     fn close(&mut self, seconds: f64) -> Option<Point> {
@@ -204,20 +281,15 @@ impl Timeline {
             // Both have the same bounds, so merging cannot fail.
             let _ = total.merge(&sum);
         }
-        let mut point = sum.point(start_s + seconds, seconds, self.percentile);
-        if self.keeps_histograms {
-            point.histograms = sum.histograms();
-        }
+        let mut point = self.stored.point(&sum, start_s + seconds, seconds);
         if let Some(segment) = &mut self.segment {
             let _ = segment.sum.merge(&sum);
             if segment.checkpoints.front() == Some(&self.closed) {
                 segment.checkpoints.pop_front();
-                point.checkpoint = Some(segment.end(point.t_s, self.percentile));
+                point.checkpoint = Some(segment.end(point.t_s, self.stored.percentile));
             }
         }
-        if self.points.len() < SERIES_POINTS_MAX {
-            self.points.push(point.clone());
-        }
+        self.stored.add(&sum, &point);
         Some(point)
     }
 }
@@ -226,6 +298,7 @@ impl Timeline {
 mod tests {
     use super::*;
     use crate::metrics::Counter;
+    use crate::plan::Stop;
     use crate::units::Nanos;
 
     fn timeline(workers: usize, plan: Plan) -> Timeline {
@@ -319,14 +392,51 @@ mod tests {
     }
 
     #[test]
+    fn the_points_of_a_long_run_cover_several_intervals() {
+        let plan = Plan { stop: Stop::DurationS(12_000.0), ..Plan::default() };
+        let mut timeline = timeline(1, plan);
+        for index in 0..12_000 {
+            // The interval 4,000 has a pause and a slow transaction.
+            let latencies: &[u64] = if index == 4_000 { &[90_000] } else { &[10, 20, 30] };
+            let shown = timeline.add(&part(index, latencies)).unwrap();
+            assert_eq!((shown.len(), shown[0].seconds), (1, 1.0));
+        }
+        // It belongs to the second of the points that cover three.
+        timeline.add(&part(5, &[10])).unwrap();
+        let TimeSeries { points, last, .. } = timeline.finish(12_000.0);
+        assert_eq!((points.len(), last.len()), (4_000, 0));
+        assert!(points.iter().all(|point| point.seconds == 3.0));
+        let slow = &points[1_333];
+        assert_eq!((slow.t_s, slow.transactions), (4_002.0, 7));
+        assert_eq!(slow.transactions_per_s_range, Some((1.0, 3.0)));
+        assert!((slow.max_us.unwrap() / 90_000.0 - 1.0).abs() < 0.01);
+        // The median of all seven, not a mean of medians.
+        assert!((slow.p50_us.unwrap() - 20.0).abs() < 0.5);
+        assert_eq!((points[1].transactions, points[2].transactions), (10, 9));
+    }
+
+    #[test]
+    fn a_checkpoint_ends_a_point() {
+        let (stop, checkpoints_s) = (Stop::DurationS(12_000.0), vec![4.0]);
+        let mut timeline = timeline(1, Plan { stop, checkpoints_s, ..Plan::default() });
+        for index in 0..8 {
+            timeline.add(&part(index, &[10])).unwrap();
+        }
+        let points = timeline.finish(8.0).points;
+        let found: Vec<_> =
+            points.iter().map(|point| (point.t_s, point.checkpoint.is_some())).collect();
+        assert_eq!(found, [(3.0, false), (4.0, true), (7.0, false), (8.0, true)]);
+    }
+
+    #[test]
     fn the_last_interval_ends_when_counting_ended() {
         let mut timeline = timeline(2, Plan::default());
         timeline.add(&part(0, &[1])).unwrap();
         timeline.add(&part(0, &[1])).unwrap();
         timeline.add_last(&part(1, &[1])).unwrap();
         timeline.add_last(&part(1, &[1])).unwrap();
-        let TimeSeries { points, closed, .. } = timeline.finish(1.25);
-        assert_eq!((points.len(), closed), (2, 1));
+        let TimeSeries { points, last, .. } = timeline.finish(1.25);
+        assert_eq!((points.len(), last.len()), (2, 1));
         assert_eq!((points[1].t_s, points[1].seconds), (1.25, 0.25));
     }
 }

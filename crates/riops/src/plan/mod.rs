@@ -17,6 +17,7 @@ mod pgbench;
 pub mod pgio;
 pub mod ping;
 pub mod point;
+mod points;
 mod policy;
 mod query;
 pub mod rows;
@@ -40,13 +41,14 @@ pub use load::{Contents, LoadDataset, LoadRun, Method};
 pub use observe::ObserveRun;
 pub use oltp::{OltpDataset, OltpRun};
 pub use point::{PointOperations, PointRun};
+pub use points::PointLength;
 pub use policy::{
     Caches, Drain, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, RateStep,
     SESSIONS_MAX, Schedule, Share, Stop, Trust, Unrecorded,
 };
 pub use query::{NamedQuery, PROMQL, Prometheus, SERVER_THROTTLED};
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
-pub use run::{Plan, SERIES_POINTS_MAX};
+pub use run::Plan;
 pub use script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};
 pub use spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits};
 pub use spread::Spread;

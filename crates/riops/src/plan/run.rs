@@ -9,6 +9,7 @@ use smart_default::SmartDefault;
 
 use super::error::{PlanError, at_least_one, at_most, pairs, refuse, require_public};
 use super::facts::{self, Facts};
+use super::points::PointLength;
 use super::policy::{
     Drain, Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, RATE_MAX, SESSIONS_MAX,
     Schedule, Share, Stop, Trust, Unrecorded, validate_steps,
@@ -20,9 +21,8 @@ use super::spread::Spread;
 use super::threshold::{Metric, Threshold};
 use super::work::{DatasetPlan, Parameters, WorkPlan};
 use crate::units::Span;
+use crate::units::format::truncated;
 
-/// Maximum number of points of a time series.
-pub const SERIES_POINTS_MAX: usize = 100_000;
 /// Maximum number of transactions in flight on one session: a limit of the protocol crate.
 const PIPELINE_MAX: usize = riops_wire::pipeline::BATCHES_MAX;
 /// Maximum duration of a run: 30 days.
@@ -364,12 +364,6 @@ impl Plan {
             _ if self.max_duration_s.is_some() && self.work.traits().has_server_loop => {
                 refuse("--max-duration requires --loop client")
             }
-            Stop::DurationS(seconds) if seconds / self.interval_s > SERIES_POINTS_MAX as f64 => {
-                refuse(format!(
-                    "--interval {} s over {seconds} s gives more than {SERIES_POINTS_MAX} points: use a longer interval",
-                    self.interval_s
-                ))
-            }
             Stop::DurationS(_) => Ok(()),
             Stop::Transactions(count) => at_least_one("--transactions", count),
             Stop::Rows(count) => at_least_one("--total-rows", count),
@@ -459,6 +453,13 @@ impl Plan {
     /// Returns the duration of the warm-up.
     pub fn warmup(&self) -> Duration {
         Span::of_seconds(self.warmup_s).0
+    }
+
+    /// Returns how many intervals the points of the time series cover.
+    pub fn point_length(&self) -> PointLength {
+        let intervals =
+            self.stop.seconds().map(|seconds| truncated((seconds / self.interval_s).ceil()));
+        PointLength::of(intervals)
     }
 
     /// Returns the interval of the time series.

@@ -6,6 +6,7 @@ pub mod active_sessions;
 pub mod async_io;
 mod batches;
 pub mod caches;
+mod clock;
 pub mod cpu;
 pub mod database;
 pub mod device;
@@ -273,6 +274,10 @@ impl Probe<'_> {
         let cpu_s = || self.processes.iter().map(|&process| cpu::process_cpu_s(process)).sum();
         let is_watched = self.processes_known && !self.processes.is_empty();
         let processes_cpu_s: Option<f64> = if is_watched { cpu_s() } else { None };
+        let network = || {
+            let server = self.server.first_process();
+            self.uses_network.then(|| NetworkTotals::read(server)).flatten()
+        };
         let (at, time) = (Instant::now(), Timestamp::now());
         // Read once: the device of the tables and its disk have the same counters.
         let stats = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
@@ -288,7 +293,7 @@ impl Probe<'_> {
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
             pressure: PressureTotals::read(),
-            network: self.uses_network.then(NetworkTotals::read).flatten(),
+            network: network(),
             threads: Threads::read(),
             throttling: self.cgroup.throttling(),
             server_throttling: self.server_cgroup.throttling(),

@@ -1,10 +1,12 @@
 //! Traffic of the network interfaces, and segments that TCP had to send again.
 //!
-//! Source: proc(5), /proc/net/dev and /proc/net/snmp. Both are those of the network namespace of riops.
+//! Source: proc(5), /proc/net/dev and /proc/net/snmp, of the network namespace of riops. What a server sends again is counted in its own
+//! namespace: it is known if the server is on this machine.
 
 use std::fs;
 
 use super::reading::since;
+use crate::host::process;
 use crate::record::NetworkUse;
 
 /// Totals since the start of the machine: bytes received and sent, errors, segments, and those that were sent again.
@@ -12,9 +14,22 @@ use crate::record::NetworkUse;
 pub(super) struct NetworkTotals([u64; 5]);
 
 impl NetworkTotals {
-    pub(super) fn read() -> Option<Self> {
-        let read = |file: &str| fs::read_to_string(format!("/proc/self/net/{file}")).ok();
-        Self::parse(&read("dev")?, &read("snmp")?)
+    /// Reads them; the segments also of the network namespace of the server, if its process is on this machine.
+    pub(super) fn read(server: Option<i32>) -> Option<Self> {
+        let mut totals = Self::parse(&process::read("self", "net/dev")?, &snmp_of("self")?)?;
+        let namespace = |id: &str| fs::read_link(format!("/proc/{id}/ns/net")).ok();
+        let server = server.map(|id| id.to_string()).filter(|id| {
+            let both = namespace("self").zip(namespace(id));
+            both.is_some_and(|(own, other)| own != other)
+        });
+        if let Some([segments, retransmitted]) =
+            server.and_then(|id| snmp_of(&id)).and_then(|snmp| tcp(&snmp))
+        {
+            let [.., own_segments, own_retransmitted] = &mut totals.0;
+            *own_segments += segments;
+            *own_retransmitted += retransmitted;
+        }
+        Some(totals)
     }
 
     /// The loopback interface is no network.
@@ -36,13 +51,7 @@ impl NetworkTotals {
                 errors += in_errors + in_drops + out_errors + out_drops;
             }
         }
-        let mut tcp = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
-        let (names, values) = (tcp.next()?, tcp.next()?);
-        let value = |wanted: &str| {
-            let mut both = names.split_whitespace().zip(values.split_whitespace());
-            both.find(|(name, _)| *name == wanted)?.1.parse::<u64>().ok()
-        };
-        let (segments, retransmitted) = (value("OutSegs")?, value("RetransSegs")?);
+        let [segments, retransmitted] = tcp(snmp)?;
         Some(Self([received_bytes, sent_bytes, errors, segments, retransmitted]))
     }
 
@@ -51,6 +60,21 @@ impl NetworkTotals {
         let [received_mb_s, sent_mb_s] = [received, sent].map(|bytes| bytes as f64 / 1e6 / seconds);
         NetworkUse { received_mb_s, sent_mb_s, errors, segments, retransmitted }
     }
+}
+
+fn snmp_of(process: &str) -> Option<String> {
+    process::read(process, "net/snmp")
+}
+
+/// The segments that TCP sent, and those that it sent again.
+fn tcp(snmp: &str) -> Option<[u64; 2]> {
+    let mut tcp = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let (names, values) = (tcp.next()?, tcp.next()?);
+    let value = |wanted: &str| {
+        let mut both = names.split_whitespace().zip(values.split_whitespace());
+        both.find(|(name, _)| *name == wanted)?.1.parse::<u64>().ok()
+    };
+    Some([value("OutSegs")?, value("RetransSegs")?])
 }
 
 #[cfg(test)]
@@ -75,6 +99,6 @@ mod tests {
         let use_ = NetworkTotals::parse(&dev(2_001_000), &snmp(150, 4)).unwrap().since(first, 2.0);
         assert_eq!((use_.received_mb_s, use_.sent_mb_s, use_.errors), (1.0, 0.0, 0));
         assert_eq!((use_.segments, use_.retransmitted), (50, 3));
-        assert!(NetworkTotals::read().is_some());
+        assert!(NetworkTotals::read(None).is_some());
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::reading::leave_untracked;
 use crate::host::Interrupt;
 use crate::host::http::Http;
-use crate::plan::{NamedQuery, PROMQL};
+use crate::plan::{NamedQuery, PROMQL, PointLength};
 use crate::record::{QueryPoint, QuerySeries};
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
@@ -21,9 +21,6 @@ use crate::server::{ConnInfo, Connection, ConnectionError};
 pub(crate) const APPLICATION: &str = "riops probe";
 /// Maximum time for one execution of a query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of values of a query: about one day at one per second.
-const POINTS_MAX: usize = 100_000;
-
 /// Called with the time in seconds and the values of all queries, in their order.
 pub type OnValues = Arc<dyn Fn(f64, &[Option<f64>]) + Send + Sync>;
 
@@ -50,12 +47,25 @@ impl QueryProbe {
         let mut conninfo = conninfo.clone();
         conninfo.application_name = Some(APPLICATION.to_owned());
         Self {
-            target: Target { conninfo, dedicated, prometheus: None, interval, on_values: None },
+            target: Target {
+                conninfo,
+                dedicated,
+                prometheus: None,
+                interval,
+                length: PointLength::default(),
+                on_values: None,
+            },
             queries,
             connection: None,
             running: None,
             found: Vec::new(),
         }
+    }
+
+    /// Sets the length of the stored points: of the values of longer ones, the lowest and the highest are stored.
+    pub fn with_length(mut self, length: PointLength) -> Self {
+        self.target.length = length;
+        self
     }
 
     /// Sets the address of a Prometheus, which answers the queries that are not in SQL.
@@ -91,6 +101,7 @@ impl QueryProbe {
             connection: self.connection.take(),
             silence: None,
             series: self.queries.iter().map(series).collect(),
+            waiting: vec![Vec::new(); self.queries.len()],
             start: Instant::now(),
         }
     }
@@ -134,6 +145,16 @@ impl QueryProbe {
     }
 }
 
+/// The lowest and the highest value, in their order.
+fn extremes(points: &[QueryPoint]) -> impl Iterator<Item = QueryPoint> {
+    let by_value = |one: &&QueryPoint, other: &&QueryPoint| one.value.total_cmp(&other.value);
+    let ends = [points.iter().min_by(by_value), points.iter().max_by(by_value)];
+    let mut ends: Vec<QueryPoint> = ends.into_iter().flatten().copied().collect();
+    ends.sort_by(|one, other| one.t_s.total_cmp(&other.t_s));
+    ends.dedup();
+    ends.into_iter()
+}
+
 fn series(query: &NamedQuery) -> QuerySeries {
     QuerySeries { name: query.name.clone(), sql: query.sql.clone(), ..QuerySeries::default() }
 }
@@ -147,6 +168,7 @@ struct Target {
     /// A Prometheus, with its address.
     prometheus: Option<(Http, String)>,
     interval: Duration,
+    length: PointLength,
     on_values: Option<OnValues>,
 }
 
@@ -157,6 +179,8 @@ struct QueryThread {
     /// The error of a query that Prometheus did not answer in time. Its other queries in this interval are not sent.
     silence: Option<String>,
     series: Vec<QuerySeries>,
+    /// The values of each query of which not all are stored.
+    waiting: Vec<Vec<QueryPoint>>,
     start: Instant,
 }
 
@@ -174,6 +198,12 @@ impl QueryThread {
             }
             self.sample();
             if is_over {
+                for (series, waiting) in self.series.iter_mut().zip(self.waiting) {
+                    let last = waiting.last().copied();
+                    series.points.extend(extremes(&waiting).filter(|point| Some(*point) != last));
+                    // A count is the difference of the first and the last value.
+                    series.points.extend(last);
+                }
                 return self.series;
             }
             // Intervals that were missed are left out.
@@ -185,23 +215,30 @@ impl QueryThread {
 
     fn sample(&mut self) {
         let mut all = std::mem::take(&mut self.series);
+        let mut waiting_of_all = std::mem::take(&mut self.waiting);
         let mut values = Vec::with_capacity(all.len());
-        for series in &mut all {
+        for (series, waiting) in all.iter_mut().zip(&mut waiting_of_all) {
             let value = self.value(&series.sql);
             values.push(value.as_ref().ok().copied());
             let t_s = self.start.elapsed().as_secs_f64();
             match value {
-                Ok(value) if series.points.len() < POINTS_MAX => {
-                    series.points.push(QueryPoint { t_s, value });
+                Ok(value) => {
+                    waiting.push(QueryPoint { t_s, value });
+                    let length = self.target.length.after(series.points.len());
+                    if length == 1 || series.points.is_empty() {
+                        series.points.append(waiting);
+                    } else if waiting.len() >= 2 * length {
+                        series.points.extend(extremes(waiting));
+                        waiting.clear();
+                    }
                 }
-                Ok(_) => {}
                 Err(error) => {
                     series.failures += 1;
                     series.error.get_or_insert(error);
                 }
             }
         }
-        self.series = all;
+        (self.series, self.waiting) = (all, waiting_of_all);
         if let Some(on_values) = &self.target.on_values {
             on_values(self.start.elapsed().as_secs_f64(), &values);
         }
@@ -295,4 +332,23 @@ fn prometheus_value(http: &Http, url: &str, query: &str) -> Result<f64, String> 
     number
         .filter(|number| number.is_finite())
         .ok_or_else(|| "the query returned no number".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_and_the_highest_value_keep_their_order() {
+        let kept = |values: &[f64]| -> Vec<f64> {
+            let point = |(at, &value): (usize, &f64)| QueryPoint { t_s: at as f64, value };
+            let points: Vec<QueryPoint> = values.iter().enumerate().map(point).collect();
+            extremes(&points).map(|point| point.value).collect()
+        };
+        assert_eq!(kept(&[3.0, 9.0, 4.0, 1.0]), [9.0, 1.0]);
+        assert_eq!(kept(&[1.0, 5.0, 2.0, 2.0]), [1.0, 5.0]);
+        assert_eq!(kept(&[7.0, 7.0]), [7.0, 7.0]);
+        assert_eq!(kept(&[7.0]), [7.0]);
+        assert_eq!(kept(&[]), [0.0; 0]);
+    }
 }

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::clock::ClockWatch;
 use super::cpu::{self, MachineCpu, process_cpu_s};
 use super::database::LOG_POSITION;
 use super::device::{Device, DeviceCounters};
@@ -18,6 +19,7 @@ use super::profile::{self, Profile, RUNNING};
 use super::reading::{column, integers, leave_untracked};
 use super::wait_sampling::WaitSampling;
 use crate::host::Interrupt;
+use crate::plan::PointLength;
 use crate::record::{DeviceUse, Memory, ProbePoint, Sampled, ServerProgress};
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
@@ -40,9 +42,6 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum length of the last point, as a share of the interval. A shorter one is dropped unless it is
 /// the only point.
 const LAST_SHARE_MIN: f64 = 0.2;
-/// Maximum number of stored points: about one day at one per second.
-const POINTS_MAX: usize = 100_000;
-
 /// Callback for each new point.
 pub type OnPoint = Arc<dyn Fn(&ProbePoint) + Send + Sync>;
 
@@ -86,6 +85,7 @@ struct ServerSampler {
 /// Samples from the start of a measurement to its end.
 pub struct Sampler {
     interval: Duration,
+    length: PointLength,
     server: Option<ServerSampler>,
     on_point: Option<OnPoint>,
     /// The stop channel of the sampling thread.
@@ -94,10 +94,10 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Creates a sampler of this machine with one point per `interval`.
-    pub fn new(interval: Duration) -> Self {
+    /// Creates a sampler of this machine with one point per `interval`; the stored ones have this `length`.
+    pub fn new(interval: Duration, length: PointLength) -> Self {
         let sampled = Sampled::default();
-        Self { interval, server: None, on_point: None, running: None, sampled }
+        Self { interval, length, server: None, on_point: None, running: None, sampled }
     }
 
     /// Adds the server; `is_local` states whether its processes run on this machine.
@@ -165,6 +165,7 @@ impl Sampler {
         let (stop, stopped) = sync_channel(1);
         let mut state = SamplerThread {
             interval: self.interval,
+            length: self.length,
             device,
             server: self.server.take(),
             on_point: self.on_point.clone(),
@@ -215,6 +216,7 @@ type Sampling = (Sampled, Option<ServerSampler>);
 /// State of the sampling thread.
 struct SamplerThread {
     interval: Duration,
+    length: PointLength,
     device: Option<Device>,
     server: Option<ServerSampler>,
     on_point: Option<OnPoint>,
@@ -244,27 +246,49 @@ struct Counters {
     work_us: f64,
 }
 
+/// The stored points, and the intervals that the next one covers.
+struct Series {
+    points: Vec<ProbePoint>,
+    first: Counters,
+    intervals: usize,
+    /// The shortest of them.
+    work_us: f64,
+}
+
+impl Series {
+    fn new(first: Counters) -> Self {
+        Self { points: Vec::new(), first, intervals: 0, work_us: f64::INFINITY }
+    }
+
+    fn cover(&mut self, end: &Counters) {
+        self.intervals += 1;
+        self.work_us = self.work_us.min(end.work_us);
+    }
+
+    fn store(&mut self, point: ProbePoint, end: Counters) {
+        self.points.push(ProbePoint { processor_work_us: Some(self.work_us), ..point });
+        (self.first, self.intervals, self.work_us) = (end, 0, f64::INFINITY);
+    }
+}
+
 impl SamplerThread {
     fn run(mut self, first: Counters) -> Sampling {
         let mut sampled = Sampled::default();
         let mut profile = Profile::default();
         let mut fastest = Duration::MAX;
         let mut sample_due = self.start + profile::SAMPLE_INTERVAL;
+        let mut clock = ClockWatch::default();
+        let mut series = Series::new(first.clone());
         let mut last = first;
         let mut due = self.start + self.interval;
         loop {
+            clock.read(self.start.elapsed().as_secs_f64());
             let now = Instant::now();
             let next = if self.is_watching() { due.min(sample_due) } else { due };
             let pause = next.saturating_duration_since(now);
             let over = !matches!(self.stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
             if over {
-                let seconds = last.at.elapsed().as_secs_f64();
-                if seconds >= LAST_SHARE_MIN * self.interval.as_secs_f64()
-                    || sampled.points.is_empty()
-                {
-                    let now = self.counters();
-                    sampled.points.extend(self.point(&last, &now));
-                }
+                self.end_last(last, &mut series);
                 break;
             }
             if self.is_watching() && Instant::now() >= sample_due {
@@ -276,20 +300,13 @@ impl SamplerThread {
             }
             if Instant::now() >= due {
                 let now = self.counters();
-                if let Some(mut point) = self.point(&last, &now) {
-                    if let Some(on_point) = &self.on_point {
-                        point.waits = profile.waits();
-                        on_point(&point);
-                        point.waits = Vec::new();
-                    }
-                    if sampled.points.len() < POINTS_MAX {
-                        sampled.points.push(point);
-                    }
-                }
+                self.end_interval(&last, &now, &profile, &mut series);
                 last = now;
                 due = (due + self.interval).max(Instant::now());
             }
         }
+        clock.read(self.start.elapsed().as_secs_f64());
+        (sampled.points, sampled.clock_steps) = (series.points, clock.steps);
         sampled.waits = profile.waits();
         sampled.others = profile.others();
         sampled.blockers = profile.blockers();
@@ -309,6 +326,45 @@ impl SamplerThread {
         // A lost connection has another process afterwards, whose CPU time began at 0.
         sampled.cpu_s = (self.own_cpu_s() - self.own_before_s).max(cpu::thread_seconds());
         (sampled, self.server)
+    }
+
+    /// Shows an interval, and stores the point that ends with it.
+    fn end_interval(
+        &mut self,
+        last: &Counters,
+        now: &Counters,
+        profile: &Profile,
+        series: &mut Series,
+    ) {
+        let Some(mut point) = self.point(last, now) else {
+            return;
+        };
+        if let Some(on_point) = &self.on_point {
+            point.waits = profile.waits();
+            on_point(&point);
+        }
+        series.cover(now);
+        if series.intervals >= self.length.after(series.points.len())
+            && let Some(counted) = self.counted(&series.first, now)
+        {
+            let (database_bytes, progress) = (point.database_bytes, point.progress);
+            series.store(ProbePoint { database_bytes, progress, ..counted }, now.clone());
+        }
+    }
+
+    /// Stores the last point.
+    fn end_last(&mut self, mut last: Counters, series: &mut Series) {
+        let seconds = last.at.elapsed().as_secs_f64();
+        let is_first = series.points.is_empty() && series.intervals == 0;
+        if is_first || seconds >= LAST_SHARE_MIN * self.interval.as_secs_f64() {
+            last = self.counters();
+            series.cover(&last);
+        }
+        if series.intervals > 0
+            && let Some(point) = self.point(&series.first, &last)
+        {
+            series.store(point, last);
+        }
     }
 
     /// Returns the CPU time of this thread, which is new in each stage, and of the connection's
@@ -347,6 +403,24 @@ impl SamplerThread {
     }
 
     fn point(&mut self, last: &Counters, now: &Counters) -> Option<ProbePoint> {
+        let mut point = self.counted(last, now)?;
+        if let Some(server) = &mut self.server
+            && let Watched::Process(_, progress) = &server.watched
+        {
+            match progress.clone() {
+                Progress::Unknown => {}
+                Progress::Query(sql) => point.progress = server.progress(&sql),
+                Progress::DatabaseSize => {
+                    let size = server.numbers("select pg_database_size(current_database())");
+                    point.database_bytes = size.map(|[bytes]| bytes);
+                }
+            }
+        }
+        Some(point)
+    }
+
+    /// Returns the differences of the counters.
+    fn counted(&self, last: &Counters, now: &Counters) -> Option<ProbePoint> {
         let seconds = now.at.duration_since(last.at).as_secs_f64();
         if seconds <= 0.0 {
             return None;
@@ -362,7 +436,7 @@ impl SamplerThread {
         let machine_busy_share = || now.machine?.busy_share_since(last.machine?);
         let server_cpus = || Some(((now.server_cpu_s? - last.server_cpu_s?) / seconds).max(0.0));
         let wal_mb_s = || now.log_position?.checked_sub(last.log_position?).map(mb_s);
-        let mut point = ProbePoint {
+        Some(ProbePoint {
             t_s: now.at.duration_since(self.start).as_secs_f64(),
             seconds,
             read_mb_s: of_device(|device| device.read_mb_s),
@@ -381,20 +455,7 @@ impl SamplerThread {
             database_bytes: None,
             progress: None,
             waits: Vec::new(),
-        };
-        if let Some(server) = &mut self.server
-            && let Watched::Process(_, progress) = &server.watched
-        {
-            match progress.clone() {
-                Progress::Unknown => {}
-                Progress::Query(sql) => point.progress = server.progress(&sql),
-                Progress::DatabaseSize => {
-                    let size = server.numbers("select pg_database_size(current_database())");
-                    point.database_bytes = size.map(|[bytes]| bytes);
-                }
-            }
-        }
-        Some(point)
+        })
     }
 
     fn is_watching(&self) -> bool {
@@ -488,10 +549,11 @@ impl ServerSampler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Plan, Stop};
 
-    #[test]
-    fn points_are_contiguous() {
-        let mut sampler = Sampler::new(Duration::from_millis(1));
+    /// Samples until this number of intervals has been shown. Returns them, and what is stored.
+    fn sampled(length: PointLength, intervals: usize) -> (Vec<ProbePoint>, Vec<ProbePoint>) {
+        let mut sampler = Sampler::new(Duration::from_millis(1), length);
         let (sender, receiver) = std::sync::mpsc::channel();
         let sender = std::sync::Mutex::new(sender);
         sampler.watch(
@@ -502,12 +564,34 @@ mod tests {
             })),
         );
         sampler.start(None);
-        let first = receiver.recv().unwrap();
-        let second = receiver.recv().unwrap();
+        let shown = receiver.iter().take(intervals).collect();
         sampler.close();
-        let points = &sampler.seen().points;
-        assert_eq!((&points[0], &points[1]), (&first, &second));
+        (shown, sampler.seen().points.clone())
+    }
+
+    #[test]
+    fn points_are_contiguous() {
+        let (shown, points) = sampled(PointLength::default(), 2);
+        let [first, second] = &shown[..] else { panic!("{shown:?}") };
+        assert_eq!((&points[0], &points[1]), (first, second));
         assert!((first.t_s + second.seconds - second.t_s).abs() < 1e-9);
         assert_eq!((first.read_mb_s, first.wal_mb_s, first.server_cpus), (None, None, None));
+    }
+
+    #[test]
+    fn a_stored_point_of_a_long_run_covers_several_intervals() {
+        let stop = Stop::DurationS(12.0);
+        let length = Plan { stop, interval_s: 0.001, ..Plan::default() }.point_length();
+        let (shown, points) = sampled(length, 7);
+        let seconds =
+            |from: usize| -> f64 { shown[from..from + 3].iter().map(|each| each.seconds).sum() };
+        assert!((points[0].seconds - seconds(0)).abs() < 1e-9, "{points:?}");
+        assert!((points[1].seconds - seconds(3)).abs() < 1e-9, "{points:?}");
+        let work_us = |point: &ProbePoint| point.processor_work_us.unwrap();
+        let least = shown[..3].iter().map(work_us).fold(f64::INFINITY, f64::min);
+        assert_eq!((work_us(&points[0]), points[1].t_s), (least, shown[5].t_s));
+        // The last point has the rest.
+        let end_s = points.last().unwrap().t_s;
+        assert!((points.iter().map(|point| point.seconds).sum::<f64>() - end_s).abs() < 1e-9);
     }
 }

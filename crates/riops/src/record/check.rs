@@ -135,6 +135,8 @@ pub enum WarningKind {
     OldSnapshot,
     /// Segments of TCP were lost.
     Network,
+    /// The system clock was set.
+    Clock,
     /// Others used the dataset.
     SharedDataset,
     /// No transaction succeeded for a part of the measurement.
@@ -161,6 +163,7 @@ texts!(
         ForeignIo: "foreign_io",
         OldSnapshot: "old_snapshot",
         Network: "network",
+        Clock: "clock",
         SharedDataset: "shared_dataset",
         Outage: "outage",
         PlanChange: "plan_change",

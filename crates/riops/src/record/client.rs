@@ -178,7 +178,8 @@ pub struct Pressure {
     pub io_share: f64,
 }
 
-/// Traffic of the client's network interfaces except loopback, and segments of TCP.
+/// Traffic of the client's network interfaces except loopback, and segments of TCP: also of a server on the same machine with another
+/// network namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkUse {
     /// MB (10^6 bytes) received per second.

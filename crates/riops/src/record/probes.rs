@@ -168,6 +168,9 @@ pub struct Sampled {
     pub session_time_source: Option<String>,
     /// Mean number of sessions in the samples, if riops only observed them.
     pub observed_sessions: Option<f64>,
+    /// Steps of the system clock of this machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clock_steps: Vec<ClockStep>,
     /// Number of samples of the wait events.
     pub looks: u64,
     /// CPU time of sampling, in seconds; includes the server's share if the server is on this machine.
@@ -178,6 +181,15 @@ pub struct Sampled {
     /// The databases of the sessions that riops only observed.
     #[serde(skip)]
     pub databases: Vec<String>,
+}
+
+/// A step of the system clock.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ClockStep {
+    /// When it was noticed, in seconds since the start of the measurement.
+    pub t_s: f64,
+    /// By how much the clock was set forward, in seconds; negative if it was set back.
+    pub step_s: f64,
 }
 
 /// What a query returned over a stage.
@@ -247,6 +259,8 @@ pub struct ActivityRecord {
 pub enum TimePart {
     /// Between two transactions, in the client.
     Client,
+    /// Between two transactions, while it connects again.
+    Connecting,
     /// In a transaction, which waits as its script says (`\\sleep`).
     Think,
     /// In a transaction, while the server does nothing for it: network, client, queues.
@@ -296,6 +310,7 @@ texts!(
     /// Returns its name.
     TimePart::name {
         Client: "client",
+        Connecting: "connecting",
         Think: "think time",
         Network: "network and queue",
         Cpu: "CPU",

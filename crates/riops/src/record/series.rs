@@ -66,6 +66,8 @@ pub struct Point {
     pub response_p9999_us: Option<f64>,
     /// Maximum response time, in microseconds.
     pub response_max_us: Option<f64>,
+    /// Lowest and highest rate of transactions per second of the intervals of `--interval` that the point covers; absent if it covers one.
+    pub transactions_per_s_range: Option<(f64, f64)>,
     /// The latencies of the interval, for merging the series with those of other clients.
     pub histograms: Option<Box<PointHistograms>>,
     /// Transactions with at least one retry; only while the run is in progress.
@@ -82,6 +84,13 @@ pub struct Point {
 }
 
 impl Point {
+    /// Widens the range of the rates of a point that covers this interval.
+    pub fn cover(&mut self, interval: &Self) {
+        let rate = interval.transactions as f64 / interval.seconds.max(f64::MIN_POSITIVE);
+        let (least, most) = self.transactions_per_s_range.unwrap_or((rate, rate));
+        self.transactions_per_s_range = Some((least.min(rate), most.max(rate)));
+    }
+
     /// Sets the latencies of the transactions from the percentiles of service and response times in microseconds; 100
     /// is the maximum.
     pub fn set_latencies(

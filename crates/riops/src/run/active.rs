@@ -180,6 +180,7 @@ impl<'a> ActiveRun<'a> {
         let dedicated = !self.environment.is_transaction_pooled();
         let prometheus = self.plan.prometheus.as_ref();
         QueryProbe::new(&self.server.conninfo, dedicated, self.plan.interval(), queries)
+            .with_length(self.plan.point_length())
             .with_prometheus(prometheus.map(|prometheus| prometheus.url.clone()))
     }
 

@@ -18,7 +18,7 @@ use super::error::RunError;
 use crate::engine::{NoObserver, Observer};
 use crate::host::Interrupt;
 use crate::host::process::{self, Stat};
-use crate::plan::{ObserveRun, Stop};
+use crate::plan::{ObserveRun, Plan, PointLength, Stop};
 use crate::probe::cpu::reaped_cpu_s;
 use crate::probe::database::DatabaseProbe;
 use crate::probe::queries::OnValues;
@@ -73,8 +73,7 @@ impl Observe {
         let orphans = (!run.command.is_empty()).then(Orphans::adopt);
         let cpu_before_s = reaped_cpu_s();
         let start = Instant::now();
-        let has_count = !run.counts.is_empty();
-        let mut shown = Intervals { received, has_count, last: None, series: Vec::new() };
+        let mut shown = Intervals::new(received, !run.counts.is_empty(), &active.plan);
         let ended = match active.plan.stop {
             Stop::DurationS(seconds) => {
                 let time = Span::of_seconds(seconds).0;
@@ -181,16 +180,44 @@ struct Intervals {
     received: Receiver<(f64, Option<f64>)>,
     has_count: bool,
     last: Option<(f64, f64)>,
+    length: PointLength,
+    /// Number of intervals that the last point of the series covers.
+    in_last: usize,
     series: Vec<Point>,
 }
 
 impl Intervals {
+    fn new(received: Receiver<(f64, Option<f64>)>, has_count: bool, plan: &Plan) -> Self {
+        let length = plan.point_length();
+        Self { received, has_count, last: None, length, in_last: 0, series: Vec::new() }
+    }
+
     /// Shows the intervals that have ended.
     fn show(&mut self, observer: &mut dyn Observer) {
         while let Ok(values) = self.received.try_recv() {
             if let Some(point) = self.point(values) {
                 observer.point(&point);
+                self.store(point);
+            }
+        }
+    }
+
+    fn store(&mut self, mut point: Point) {
+        let length = self.length.after(self.series.len().saturating_sub(1));
+        if length > 1 {
+            point.cover(&point.clone());
+        }
+        match self.series.last_mut() {
+            Some(last) if self.in_last < length => {
+                last.cover(&point);
+                last.t_s = point.t_s;
+                last.seconds += point.seconds;
+                last.transactions += point.transactions;
+                self.in_last += 1;
+            }
+            _ => {
                 self.series.push(point);
+                self.in_last = 1;
             }
         }
     }

@@ -288,7 +288,7 @@ impl ActiveRun<'_> {
 
     /// Returns a sampler of this machine and, if one PostgreSQL server sees all sessions, of that server.
     fn sampler(&mut self, connections: &mut Connections) -> Result<Sampler, RunError> {
-        let sampler = Sampler::new(self.plan.interval());
+        let sampler = Sampler::new(self.plan.interval(), self.plan.point_length());
         let visible = *connections == Connections::All
             && self.nodes.allowed().len() == 1
             && !self.environment.is_transaction_pooled()
@@ -305,7 +305,7 @@ impl ActiveRun<'_> {
             Err(error) => {
                 *connections = Connections::WithoutSampler;
                 self.observer.notice(&format!("wait events are not sampled: {error}"));
-                Ok(Sampler::new(self.plan.interval()))
+                Ok(Sampler::new(self.plan.interval(), self.plan.point_length()))
             }
         }
     }

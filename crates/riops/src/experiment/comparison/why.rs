@@ -177,7 +177,7 @@ impl Evidence<'_> {
 
     /// Just-in-time compilation, and the statement whose time per transaction changed most.
     fn statements(&self, part: TimePart, change_us: f64) -> (Option<String>, Option<String>) {
-        if matches!(part, TimePart::Client | TimePart::Network) {
+        if matches!(part, TimePart::Client | TimePart::Connecting | TimePart::Network) {
             return (None, None);
         }
         let least = STATEMENT_SHARE * change_us.abs();

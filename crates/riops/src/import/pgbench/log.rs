@@ -16,7 +16,8 @@ use super::super::input::Input;
 use super::super::number::{Limited, number};
 use super::values::Values;
 use super::{OUT_OF_RANGE, TOOL};
-use crate::plan::{ImportedRun, SERIES_POINTS_MAX};
+use crate::import::series::SERIES_POINTS_MAX;
+use crate::plan::ImportedRun;
 use crate::record::{
     Fairness, Histogram, HistogramError, Latencies, LoopRecord, OperationRecord, Point,
     StageRecord, StoredHistogram,

@@ -20,7 +20,8 @@ pub(super) fn series(
     window: &Window,
     plan: &Plan,
 ) -> Result<Vec<Point>, HistogramError> {
-    let before = window.intervals_before(plan.interval_s);
+    let length = plan.point_length().after(0);
+    let before = window.intervals_before(plan.interval_s * length as f64);
     let all: Vec<&[Point]> = stages
         .iter()
         .zip(&before)

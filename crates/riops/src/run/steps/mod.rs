@@ -106,7 +106,8 @@ impl Steps {
             Err(ConnectionError::Server(_)) | Ok(()) => {}
             Err(error) => return Err(error.into()),
         }
-        let sampler = Sampler::new(active.plan.interval()).with_server(
+        let plan = &active.plan;
+        let sampler = Sampler::new(plan.interval(), plan.point_length()).with_server(
             &location.server.conninfo,
             checkpoints_sql(&mut control)?,
             active.environment.local_data().is_some(),

@@ -3,9 +3,9 @@
 //! docs/reading-results.md explains each of them; a test compares the two.
 
 use crate::plan::Plan;
-use crate::record::{Record, StageRecord, Warning, WarningKind};
+use crate::record::{ClockStep, Record, StageRecord, Warning, WarningKind};
 use crate::run::results::client::loops_are_shared;
-use crate::units::format::{count, joined, number_of, rate};
+use crate::units::format::{count, duration_us, joined, number_of, rate};
 use crate::units::percent;
 
 /// Smallest share of other load that matters. It changes a result that depends on the same resource by about
@@ -46,6 +46,7 @@ pub(in crate::run) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning>
         (WarningKind::ForeignIo, foreign_io(stage)),
         (WarningKind::OldSnapshot, old_snapshot(stage)),
         (WarningKind::Network, network(stage)),
+        (WarningKind::Clock, clock(stage)),
         (WarningKind::Statement, without_rows(stage, plan)),
     ];
     let found = found.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
@@ -175,7 +176,22 @@ fn network(stage: &StageRecord) -> Option<String> {
     let share = used.retransmitted as f64 / used.segments.max(1) as f64;
     let part = percent(share);
     (used.retransmitted >= RETRANSMITTED_MIN && share >= RETRANSMITTED_SHARE).then(|| {
-        format!("{part} of the TCP segments of this machine were sent again: each delays a transaction by 200 ms or more")
+        format!("{part} of the TCP segments were sent again: each delays a transaction by 200 ms or more")
+    })
+}
+
+/// Steps of the clock of this machine: a server on it waits by that much longer or shorter for a time to pass.
+fn clock(stage: &StageRecord) -> Option<String> {
+    let steps = &stage.probes.as_ref()?.clock_steps;
+    let text = |step: &ClockStep| {
+        let sign = if step.step_s < 0.0 { "-" } else { "+" };
+        format!("{sign}{} at {:.1} s", duration_us(step.step_s.abs() * 1e6), step.t_s)
+    };
+    let shown = joined(steps.iter().take(3).map(text), ", ");
+    let more =
+        if steps.len() > 3 { format!(" and {} more", steps.len() - 3) } else { String::new() };
+    (!steps.is_empty()).then(|| {
+        format!("the clock of this machine was set, or the machine was suspended: {shown}{more}")
     })
 }
 
@@ -306,6 +322,20 @@ mod tests {
         // Hint bits of transactions that only read.
         assert_eq!(warned(&both, Some(0.4)), None);
         assert_eq!(warned(&[("fsync", "on"), ("synchronous_commit", "local")], Some(500.0)), None);
+    }
+
+    #[test]
+    fn steps_of_the_clock_are_named() {
+        let warned = |steps: &[(f64, f64)]| {
+            let steps = steps.iter().map(|&(t_s, step_s)| ClockStep { t_s, step_s });
+            let clock_steps = steps.collect();
+            let probes = Some(Sampled { clock_steps, ..Sampled::default() });
+            clock(&StageRecord { probes, ..StageRecord::default() })
+        };
+        assert_eq!(warned(&[]), None);
+        let text = "the clock of this machine was set, or the machine was suspended: -2.00 s at 3.1 s, +2.00 s at 5.0 s";
+        assert_eq!(warned(&[(3.1, -2.0), (5.0, 2.0)]).as_deref(), Some(text));
+        assert!(warned(&[(1.0, 1.0); 5]).unwrap().ends_with(" and 2 more"));
     }
 
     #[test]

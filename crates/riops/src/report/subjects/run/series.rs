@@ -129,7 +129,19 @@ pub(super) fn of_loops(record: &Record, id: &str) -> Vec<Chart> {
     };
     let main = timeline.line(unit, |point| per_second(counted(point), point));
     let y = linear(unit, Unit::PerSecond);
-    let throughput = timeline.chart("throughput", "Throughput", y, vec![main]);
+    let mut lines = vec![main];
+    // The points of a long run cover several intervals.
+    if unit == TRANSACTIONS
+        && timeline.points.iter().flatten().any(|point| point.transactions_per_s_range.is_some())
+    {
+        lines.push(
+            timeline.line("lowest interval", |point| Some(point.transactions_per_s_range?.0)),
+        );
+        lines.push(
+            timeline.line("highest interval", |point| Some(point.transactions_per_s_range?.1)),
+        );
+    }
+    let throughput = timeline.chart("throughput", "Throughput", y, lines);
     let waiting = timeline.line("waiting", |point| Some(point.backlog? as f64));
     let (title, y) = ("Intended starts that waited", linear("starts", Unit::Count));
     let backlog = timeline.chart("backlog", title, y, vec![waiting]);
