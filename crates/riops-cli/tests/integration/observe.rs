@@ -142,7 +142,7 @@ fn a_command_in_another_database_is_named() {
     let name = elsewhere["target"]["database"].as_str().unwrap();
     let [text] = &warnings(&elsewhere)[..] else { panic!("{elsewhere}") };
     assert!(text.starts_with("sessions of the command used database "), "{text}");
-    assert!(text.ends_with(&format!("statements are those of database {name}")), "{text}");
+    assert!(text.ends_with(&format!("statements in database {name}")), "{text}");
     assert_eq!(warnings(&command(&database.url)), [""; 0]);
 }
 

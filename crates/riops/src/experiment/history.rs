@@ -19,7 +19,7 @@ pub fn history_figures() -> impl Iterator<Item = Figure> {
 /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
 fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
     let work = WorkPlan::default_of(&run.workload);
-    // What an imported run counts is not in the list of runs.
+    // The list of runs does not say what an imported run counted.
     let counts_transactions = work
         .map(|work| work.traits())
         .is_some_and(|traits| traits.counts_transactions && !traits.is_imported);

@@ -58,7 +58,7 @@ struct Stored {
     points: Vec<Point>,
     length: PointLength,
     percentile: f64,
-    /// Whether the points keep their histograms, to be merged with those of other clients.
+    /// Whether the points keep their histograms, to be merged with the series of other clients.
     keeps_histograms: bool,
     /// The intervals that the next point covers: their sum, number and range.
     sum: IntervalPart,

@@ -455,11 +455,10 @@ impl Plan {
         Span::of_seconds(self.warmup_s).0
     }
 
-    /// Returns how many intervals the points of the time series cover.
+    /// Returns how many intervals the points of the time series cover. A run of the maximum duration ends when it is interrupted.
     pub fn point_length(&self) -> PointLength {
-        let intervals =
-            self.stop.seconds().map(|seconds| truncated((seconds / self.interval_s).ceil()));
-        PointLength::of(intervals)
+        let seconds = self.stop.seconds().filter(|&seconds| seconds < DURATION_S_MAX);
+        PointLength::of(seconds.map(|seconds| truncated((seconds / self.interval_s).ceil())))
     }
 
     /// Returns the interval of the time series.

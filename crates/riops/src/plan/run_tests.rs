@@ -107,8 +107,10 @@ fn rejects_invalid_values_with_the_name_of_the_option() {
         let error = plan.validate().unwrap_err().to_string();
         assert!(error.contains(option), "{error}");
     }
-    // Ten days with intervals of a second.
-    assert_eq!(Plan { stop: Stop::DurationS(864_000.0), ..plan() }.validate(), Ok(()));
+    // Ten days with intervals of a second, and a run until it is interrupted.
+    let days = |days: f64| Plan { stop: Stop::DurationS(days * 86_400.0), ..plan() };
+    assert_eq!((days(10.0).validate(), days(10.0).point_length().after(0)), (Ok(()), 216));
+    assert_eq!(days(30.0).point_length().after(0), 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Traffic of the network interfaces, and segments that TCP had to send again.
 //!
-//! Source: proc(5), /proc/net/dev and /proc/net/snmp, of the network namespace of riops. What a server sends again is counted in its own
-//! namespace: it is known if the server is on this machine.
+//! Source: proc(5), /proc/net/dev and /proc/net/snmp, of the network namespace of riops. A server counts its segments in its own
+//! namespace: they are known if it is on this machine.
 
 use std::fs;
 

@@ -147,7 +147,7 @@ pub enum WarningKind {
     Statement,
     /// A crash of the server may lose commits.
     Durability,
-    /// A part of what was observed is not in the result.
+    /// A part of the observed work is not in the result.
     Observed,
 }
 

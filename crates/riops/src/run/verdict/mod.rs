@@ -202,7 +202,7 @@ fn observation_reasons(measured: &MeasuredObservation) -> Vec<String> {
     ended.into_iter().chain(counts.filter_map(unread)).collect()
 }
 
-/// Returns which parts of what was observed are not in the result. `database` is the one whose counters were read.
+/// Returns the parts of the observed work that are not in the result. riops counts in `database`.
 fn missing_parts(measured: &MeasuredObservation, database: &str) -> Vec<String> {
     let left = joined(&measured.left_behind, ", ");
     let left = (!left.is_empty()).then(|| {
@@ -211,7 +211,7 @@ fn missing_parts(measured: &MeasuredObservation, database: &str) -> Vec<String> 
     let sampled = measured.usage.sampled.as_ref().map_or(&[][..], |sampled| &sampled.databases);
     let others = joined(sampled.iter().filter(|each| *each != database), ", ");
     let others = (!others.is_empty()).then(|| {
-        format!("sessions of the command used database {others}: blocks, tables and statements are those of database {database}")
+        format!("sessions of the command used database {others}, but riops counts blocks, tables and statements in database {database}")
     });
     let restarted = measured
         .restarted
