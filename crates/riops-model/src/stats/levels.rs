@@ -122,7 +122,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Returns the noise of values whose level changed at the indexes `changes`; `None` for fewer than [`VALUES_MIN`].
+    /// Returns the noise of values whose level changed at the indexes `changes`; `None` for fewer than 12.
     pub fn around(values: &[f64], changes: &[usize]) -> Option<Self> {
         if values.len() < VALUES_MIN {
             return None;
