@@ -235,6 +235,38 @@ fn what_the_clients_found_is_found_of_the_whole() {
 }
 
 #[test]
+fn warnings_of_many_agents_are_one_line() {
+    let disturbed = |number: u32| {
+        let mut record = rows(0);
+        let active = 3.0 + f64::from(number);
+        let session = crate::record::OtherSessions { name: "backup".to_owned(), active };
+        let sessions = vec![session];
+        record.stages[0].neighbors =
+            Some(crate::record::Neighbors { sessions, ..crate::record::Neighbors::default() });
+        record
+    };
+    let texts = |records: Vec<Record>| -> Vec<String> {
+        let warnings = merged(records).unwrap().verdict.warnings.into_iter();
+        let sessions = warnings.filter(|warning| warning.kind == WarningKind::ForeignSessions);
+        sessions.map(|warning| warning.text).collect()
+    };
+    let [text] =
+        &texts((0..12).map(|number| disturbed(number % 11)).chain([rows(0)]).collect())[..]
+    else {
+        panic!("several lines");
+    };
+    assert!(text.starts_with("12 of 13 agents, for example 0: 3.00 other sessions"), "{text}");
+    let [text] = &texts((0..4).map(disturbed).collect())[..] else { panic!("several lines") };
+    assert!(text.starts_with("all agents, for example 0: 3.00 other sessions"), "{text}");
+    // Few texts are all shown; many agents with one text are counted.
+    assert_eq!(texts((0..3).map(disturbed).collect()).len(), 3);
+    let [text] = &texts((0..9).map(|_| disturbed(0)).chain([rows(0)]).collect())[..] else {
+        panic!("several lines");
+    };
+    assert!(text.starts_with("9 of 10 agents: 3.00 other sessions"), "{text}");
+}
+
+#[test]
 fn sessions_of_other_clients_are_no_neighbors() {
     let (one, mut two) = (rows(0), rows(0));
     let session = crate::record::OtherSessions { name: format!("riops/{}", one.id), active: 3.0 };

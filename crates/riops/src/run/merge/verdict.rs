@@ -1,5 +1,7 @@
 //! Whether the result of several clients is valid, from what each of them found and from what they found together.
 
+use std::collections::BTreeSet;
+
 use super::fit::{MergeError, Part, VALID_SHARE, Window};
 use crate::record::{Record, StageRecord, Warning, WarningKind};
 use crate::run::verdict::{
@@ -9,6 +11,11 @@ use crate::units::percent;
 
 /// Name of the processes of riops, as the kernel shows it.
 const PROCESS: &str = "riops";
+
+/// From more agents on, only their number is given.
+const AGENTS_NAMED: usize = 8;
+/// From more texts of one kind of warning on, one stands for all.
+const TEXTS_MAX: usize = 3;
 
 /// Adds the stages to the merged record, and judges them.
 pub(super) struct Judge<'a> {
@@ -137,8 +144,10 @@ impl<'a> Judge<'a> {
     pub(super) fn finish(self) {
         let all = self.parts.len();
         let prefix = |agents: &[u32]| match agents {
+            [] => String::new(),
             agents if agents.len() == all => String::new(),
             [agent] => format!("agent {agent}: "),
+            agents if agents.len() > AGENTS_NAMED => format!("{} of {all} agents: ", agents.len()),
             agents => {
                 let numbers: Vec<_> = agents.iter().map(u32::to_string).collect();
                 format!("agents {}: ", numbers.join(", "))
@@ -148,16 +157,49 @@ impl<'a> Judge<'a> {
         let of_agents =
             self.reasons.iter().map(|(text, agents)| format!("{}{text}", prefix(agents)));
         self.merged.verdict.reasons = of_agents.chain(own).collect();
-        self.merged.verdict.warnings = self
-            .warnings
-            .into_iter()
-            .map(|(warning, agents)| Warning {
-                text: format!("{}{}", prefix(&agents), warning.text),
-                ..warning
-            })
-            .collect();
+        let warning = |(warning, agents): (Warning, Vec<u32>)| Warning {
+            text: format!("{}{}", prefix(&agents), warning.text),
+            ..warning
+        };
+        let grouped = grouped(self.warnings, all).into_iter();
+        self.merged.verdict.warnings = grouped.map(warning).collect();
         self.merged.verdict.valid = self.merged.verdict.reasons.is_empty();
     }
+}
+
+/// Replaces many texts of a kind, which differ in their values, by the first one. `all` is the number of agents.
+fn grouped(warnings: Vec<(Warning, Vec<u32>)>, all: usize) -> Vec<(Warning, Vec<u32>)> {
+    let mut kinds: Vec<Vec<(Warning, Vec<u32>)>> = Vec::new();
+    for (warning, agents) in warnings {
+        let is_same = |kind: &&mut Vec<(Warning, Vec<u32>)>| {
+            kind.iter()
+                .any(|(known, _)| (known.kind, &known.stage) == (warning.kind, &warning.stage))
+        };
+        match kinds.iter_mut().find(is_same) {
+            Some(kind) => kind.push((warning, agents)),
+            None => kinds.push(vec![(warning, agents)]),
+        }
+    }
+    let one = |kind: Vec<(Warning, Vec<u32>)>| {
+        if kind.len() <= TEXTS_MAX {
+            return kind;
+        }
+        let agents: BTreeSet<u32> = kind.iter().flat_map(|(_, agents)| agents).copied().collect();
+        let first = kind.into_iter().next();
+        let first = first.and_then(|(warning, agents)| Some((agents.first().copied()?, warning)));
+        let named = first.map(|(agent, warning)| {
+            let count = if agents.len() == all {
+                "all agents".to_owned()
+            } else {
+                format!("{} of {all} agents", agents.len())
+            };
+            // The text has the prefix of all agents already.
+            let text = format!("{count}, for example {agent}: {}", warning.text);
+            (Warning { text, ..warning }, Vec::new())
+        });
+        named.into_iter().collect()
+    };
+    kinds.into_iter().flat_map(one).collect()
 }
 
 /// Adds what an agent found to what is known with the numbers of the agents that found it.
