@@ -35,7 +35,8 @@ fn a_count_is_read_before_and_after_and_is_the_main_figure() {
     let database = database("observe_count");
     database.connect().execute("create sequence s; create table t as select 1 as i").unwrap();
     let count = ["--count", "calls=select nextval('s')", "--count", "none=select 5", "--", "true"];
-    let mut command = database.command("observe --output json");
+    // No interval ends before the command, even on a busy machine: each reading is a call.
+    let mut command = database.command("observe --output json --interval 1h");
     let record = CommandOutput::of(command.args(count)).expect(0).json();
     let stage = &record["stages"][0];
     let counts = stage["observed"]["counts"].as_array().unwrap();
@@ -126,23 +127,26 @@ fn a_command_in_another_database_is_named() {
     };
     let (database, other) = (database("observe_here"), self::database("observe_elsewhere"));
     let psql = psql.display().to_string();
+    let here = database.value("select current_database()").unwrap();
     let command = |url: &str| {
-        // Until a sample has seen the session.
-        let sql = "do $$ begin
+        // Until a sample has seen the session. Other tests have samplers in other databases.
+        let sql = format!(
+            "do $$ begin
             while not exists (select from pg_stat_activity as sampler, pg_stat_activity as own
                                where sampler.query = 'execute riops_sessions' and sampler.state = 'idle'
+                                 and sampler.datname = '{here}'
                                  and own.pid = pg_backend_pid() and sampler.query_start > own.query_start) loop
                 perform pg_stat_clear_snapshot(), pg_sleep(0.01);
             end loop;
-        end $$";
-        let command = [&psql, "-X", "-q", "-d", url, "-o", "/dev/null", "-c", sql];
+        end $$"
+        );
+        let command = [&psql, "-X", "-q", "-d", url, "-o", "/dev/null", "-c", &sql];
         observed(&database, "--output json", &command).expect(0).json()
     };
     let elsewhere = command(&other.url);
-    let name = elsewhere["target"]["database"].as_str().unwrap();
     let [text] = &warnings(&elsewhere)[..] else { panic!("{elsewhere}") };
     assert!(text.starts_with("sessions of the command used database "), "{text}");
-    assert!(text.ends_with(&format!("statements in database {name}")), "{text}");
+    assert!(text.ends_with(&format!("statements in database {here}")), "{text}");
     assert_eq!(warnings(&command(&database.url)), [""; 0]);
 }
 
