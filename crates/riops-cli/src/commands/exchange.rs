@@ -1,12 +1,10 @@
 //! `riops runs import`, `riops runs export`, and `riops runs merge`: one run of those that several clients did at the same
 //! time.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
@@ -16,7 +14,7 @@ use riops::record::Record;
 use riops::report::{self, export::export as exported};
 use riops::run::{MergedPart, merge as merged_of};
 use riops::server::ConnInfo;
-use riops::store::{RunFilter, Store, all_runs};
+use riops::store::all_runs;
 use riops::units::text::one_line;
 use uuid::Uuid;
 
@@ -105,22 +103,6 @@ pub(super) fn export(options: &Export, ui: Ui) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the id of a stored run that consists of the same runs.
-fn already_merged(store: &Store, merged: &Record) -> Result<Option<String>> {
-    let parts = |record: &Record| -> BTreeSet<Option<Uuid>> {
-        record.agents.iter().map(|agent| agent.run).collect()
-    };
-    let start = merged.started_at;
-    let until = Some(start + Duration::from_secs(1));
-    let filter = RunFilter { since: Some(start), until, ..RunFilter::default() };
-    for run in store.list(&filter)? {
-        if parts(&store.find(&run.id)?) == parts(merged) {
-            return Ok(Some(run.id));
-        }
-    }
-    Ok(None)
-}
-
 /// Merges, stores and prints.
 pub(super) fn merge(options: &MergeOptions, ui: Ui) -> Result<ExitCode> {
     require_public(&options.label)?;
@@ -142,7 +124,7 @@ pub(super) fn merge(options: &MergeOptions, ui: Ui) -> Result<ExitCode> {
         "no (--dry-run)".to_owned()
     } else {
         store.require_writable()?;
-        if let Some(id) = already_merged(&store, &merged)? {
+        if let Some(id) = store.merged_from_the_same(&merged)? {
             bail!("these runs are already merged: {id}");
         }
         store.save(&merged)?;

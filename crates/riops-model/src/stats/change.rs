@@ -5,8 +5,10 @@
 //! accepts them with a weak threshold, and the final step removes the weakest ones until all that remain are
 //! significant and large enough.
 
+use std::ops::Range;
+
 use super::compare::{Direction, Outcome};
-use super::levels::{Noise, Place, correlation, parts, place, slice, without_outliers};
+use super::levels::{self, Noise, Place, correlation, place, slice, without_outliers};
 use super::summary::{median, moments, t_test};
 
 /// Factor of the threshold for proposed change points, as in Hunter.
@@ -30,7 +32,7 @@ pub struct ChangeSettings {
 
 impl ChangeSettings {
     /// Values on each side of a change by default.
-    pub const SIDE_MIN: usize = 6;
+    pub const SIDE_MIN: usize = levels::SIDE_MIN;
     /// Values on each side of a change with the noise of earlier values.
     pub const ACCEPTED_MIN: usize = 3;
 }
@@ -85,7 +87,7 @@ pub fn change_points(values: &[f64], settings: &ChangeSettings) -> Vec<ChangePoi
         return significant(values, settings);
     };
     let start = early.index;
-    let later = significant(slice(values, (start, values.len())), settings);
+    let later = significant(slice(values, &(start..values.len())), settings);
     let shifted = later.into_iter().map(|point| ChangePoint {
         index: start + point.index,
         range: (start + point.range.0, start + point.range.1),
@@ -130,7 +132,7 @@ fn early_change(values: &[f64], noise: &Noise, settings: &ChangeSettings) -> Opt
     let (p, usual) = tested.min_by(|one, other| one.0.total_cmp(&other.0))?;
     let place = place(&usual)?;
     let [mean_before, mean_after] =
-        [(0, place.index), (place.index, values.len())].map(|part| moments(slice(values, part)).0);
+        [0..place.index, place.index..values.len()].map(|part| moments(slice(values, &part)).0);
     let (index, range) = (place.index, place.range);
     let point = ChangePoint { index, range, mean_before, mean_after, p };
     (p <= settings.p_max && point.magnitude() >= settings.change_min).then_some(point)
@@ -174,7 +176,7 @@ fn places(usual: &[f64], splits: &[usize]) -> Vec<Place> {
     for (position, split) in splits.iter().enumerate() {
         let start = places.last().map_or(0, |place| place.index);
         let end = splits.get(position + 1).copied().unwrap_or(usual.len());
-        let place = place(slice(usual, (start, end)));
+        let place = place(slice(usual, &(start..end)));
         places.push(place.map_or(
             Place { index: *split, range: (*split, *split) },
             |Place { index, range }| Place {
@@ -222,8 +224,9 @@ fn divide(values: &[f64], settings: &ChangeSettings) -> Vec<usize> {
     let mut splits: Vec<usize> = Vec::new();
     loop {
         let mut best: Option<(f64, usize, f64)> = None;
-        for (start, end) in parts(values.len(), &splits) {
-            let part = slice(values, (start, end));
+        for range in levels::parts(values.len(), &splits) {
+            let start = range.start;
+            let part = slice(values, &range);
             if let Some((split, distance)) = best_split(part, settings.side_min)
                 && best.is_none_or(|(largest, ..)| distance > largest)
             {
@@ -241,13 +244,13 @@ fn divide(values: &[f64], settings: &ChangeSettings) -> Vec<usize> {
 
 /// Returns the change at each split, with the means up to the neighboring splits, and the p-value without outliers.
 fn described(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint> {
-    let parts: Vec<(usize, usize)> = parts(values.len(), splits).collect();
-    let mean = |part| moments(slice(values, part)).0;
+    let parts: Vec<Range<usize>> = levels::parts(values.len(), splits).collect();
+    let mean = |part: &Range<usize>| moments(slice(values, part)).0;
     // A part that contains a step would look correlated.
     let indexes: Vec<usize> = places(usual, splits).iter().map(|place| place.index).collect();
-    let levels: Vec<(usize, usize)> = super::levels::parts(values.len(), &indexes).collect();
+    let levels: Vec<Range<usize>> = levels::parts(values.len(), &indexes).collect();
     let correlation = correlation(usual, &levels);
-    let sides = parts.iter().copied().zip(parts.iter().copied().skip(1));
+    let sides = parts.iter().zip(parts.iter().skip(1));
     splits
         .iter()
         .zip(sides)

@@ -1,6 +1,11 @@
 //! The levels of a series between its changes: where a level changes, and the noise around them.
 
+use std::ops::Range;
+
 use super::summary::{median, moments, p_of_means};
+
+/// Values on each side of a change by default: fewer are outliers.
+pub(super) const SIDE_MIN: usize = 6;
 
 /// Probability with which the place of a change is in its range.
 const RANGE: f64 = 0.95;
@@ -75,9 +80,10 @@ pub(super) fn without_outliers(values: &[f64]) -> Vec<f64> {
 }
 
 /// Returns the parts of a series between sorted splits.
-pub(super) fn parts(length: usize, splits: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn parts(length: usize, splits: &[usize]) -> impl Iterator<Item = Range<usize>> {
     let starts = std::iter::once(0).chain(splits.iter().copied());
-    starts.zip(splits.iter().copied().chain(std::iter::once(length)))
+    let ends = splits.iter().copied().chain(std::iter::once(length));
+    starts.zip(ends).map(|(start, end)| start..end)
 }
 
 /// Largest correlation that is assumed: a stronger one is a trend.
@@ -89,10 +95,10 @@ const CHOICE: f64 = 2.5;
 /// Returns the correlation of neighboring values around the means of their parts, at least 0: nights whose level wanders are worth
 /// fewer independent ones. Each mean makes the estimate smaller by about (1 + 3ρ) / n, which is added again (Kendall, "Note on
 /// bias in the estimation of autocorrelation", Biometrika 41, 1954), and so is [`CHOICE`].
-pub(super) fn correlation(values: &[f64], parts: &[(usize, usize)]) -> f64 {
+pub(super) fn correlation(values: &[f64], parts: &[Range<usize>]) -> f64 {
     let (mut products, mut squares) = (0.0, 0.0);
     for part in parts {
-        let part = slice(values, *part);
+        let part = slice(values, part);
         let (mean, sum) = moments(part);
         squares += sum;
         let pairs = part.iter().zip(part.iter().skip(1));
@@ -106,12 +112,9 @@ pub(super) fn correlation(values: &[f64], parts: &[(usize, usize)]) -> f64 {
     (unbiased + CHOICE / count).clamp(0.0, CORRELATION_MAX)
 }
 
-pub(super) fn slice(values: &[f64], (start, end): (usize, usize)) -> &[f64] {
-    values.get(start..end).unwrap_or_default()
+pub(super) fn slice<'a>(values: &'a [f64], part: &Range<usize>) -> &'a [f64] {
+    values.get(part.clone()).unwrap_or_default()
 }
-
-/// Fewer values do not show their noise.
-const VALUES_MIN: usize = 12;
 
 /// The noise of earlier values around their levels, relative to these.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -122,15 +125,16 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Returns the noise of values whose level changed at the indexes `changes`; `None` for fewer than 12.
+    /// Returns the noise of values whose level changed at the indexes `changes`; `None` for fewer than both
+    /// sides of a change need.
     pub fn around(values: &[f64], changes: &[usize]) -> Option<Self> {
-        if values.len() < VALUES_MIN {
+        if values.len() < 2 * SIDE_MIN {
             return None;
         }
         let usual = without_outliers(values);
-        let levels: Vec<(usize, usize)> = parts(values.len(), changes).collect();
+        let levels: Vec<Range<usize>> = parts(values.len(), changes).collect();
         let squares = levels.iter().map(|level| {
-            let (mean, squares) = moments(slice(&usual, *level));
+            let (mean, squares) = moments(slice(&usual, level));
             squares / (mean * mean)
         });
         let degrees = values.len() - levels.len();
@@ -144,8 +148,8 @@ impl Noise {
         self.variance.sqrt()
     }
 
-    /// Returns the p-value of the t-test of equal means of neighboring values. If these have more noise than the earlier ones,
-    /// it counts.
+    /// Returns the p-value of the t-test of equal means of neighboring values. The larger variance of these and
+    /// the earlier values counts.
     pub(super) fn p(&self, left: &[f64], right: &[f64]) -> f64 {
         let ((mean, left_squares), (right_mean, right_squares)) = (moments(left), moments(right));
         let count = left.len() + right.len();

@@ -122,13 +122,16 @@ impl Stored {
         self.intervals = 0;
     }
 
-    /// Adds counts of an interval that is complete. The percentiles of its point remain those without them.
+    /// Adds the counts of an interval that is complete. The percentiles of a complete point do not change.
     fn add_late(&mut self, part: &IntervalPart, middle_s: f64) {
         let at = self.points.partition_point(|point| point.t_s < middle_s);
-        match self.points.get_mut(at) {
-            Some(point) => point.count_part(&part.counters, &part.nodes),
-            None => self.sum.counters.merge(&part.counters),
+        if let Some(point) = self.points.get_mut(at) {
+            return point.count_part(&part.counters, &part.nodes);
         }
+        let (backlog, busy) = (self.sum.backlog, self.sum.busy);
+        // All parts have the same bounds, so merging cannot fail.
+        let _ = self.sum.merge(part);
+        (self.sum.backlog, self.sum.busy) = (backlog, busy);
     }
 }
 
@@ -413,6 +416,22 @@ mod tests {
         // The median of all seven, not a mean of medians.
         assert!((slow.p50_us.unwrap() - 20.0).abs() < 0.5);
         assert_eq!((points[1].transactions, points[2].transactions), (10, 9));
+    }
+
+    #[test]
+    fn a_late_part_of_a_point_in_progress_counts_with_its_latencies() {
+        let plan = Plan { stop: Stop::DurationS(12_000.0), ..Plan::default() };
+        let mut timeline = timeline(1, plan);
+        for index in 0..4 {
+            timeline.add(&part(index, &[10])).unwrap();
+        }
+        let mut late = part(3, &[50]);
+        late.nodes = vec![1];
+        timeline.add(&late).unwrap();
+        let points = timeline.finish(4.0).points;
+        let [_, last] = &points[..] else { panic!("{points:?}") };
+        assert_eq!((last.transactions, &last.nodes[..]), (2, &[1][..]));
+        assert!((last.max_us.unwrap() - 50.0).abs() < 0.5, "{last:?}");
     }
 
     #[test]

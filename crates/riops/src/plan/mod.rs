@@ -17,7 +17,6 @@ mod pgbench;
 pub mod pgio;
 pub mod ping;
 pub mod point;
-mod points;
 mod policy;
 mod query;
 pub mod rows;
@@ -29,6 +28,7 @@ mod spec;
 mod spread;
 mod stock_scripts;
 mod sysbench;
+mod thinning;
 mod threshold;
 pub(crate) mod work;
 
@@ -41,7 +41,6 @@ pub use load::{Contents, LoadDataset, LoadRun, Method};
 pub use observe::ObserveRun;
 pub use oltp::{OltpDataset, OltpRun};
 pub use point::{PointOperations, PointRun};
-pub use points::PointLength;
 pub use policy::{
     Caches, Drain, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, RateStep,
     SESSIONS_MAX, Schedule, Share, Stop, Trust, Unrecorded,
@@ -54,5 +53,6 @@ pub use spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits};
 pub use spread::Spread;
 pub use stock_scripts::{COMMON_SCRIPT, stock_script};
 pub use sysbench::OltpTest;
+pub use thinning::PointLength;
 pub use threshold::{Metric, Part, Quantity, Threshold, TimeKind};
 pub use work::{DatasetPlan, Member, Parameters, WorkPlan};

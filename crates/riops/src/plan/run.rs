@@ -9,7 +9,6 @@ use smart_default::SmartDefault;
 
 use super::error::{PlanError, at_least_one, at_most, pairs, refuse, require_public};
 use super::facts::{self, Facts};
-use super::points::PointLength;
 use super::policy::{
     Drain, Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, RATE_MAX, SESSIONS_MAX,
     Schedule, Share, Stop, Trust, Unrecorded, validate_steps,
@@ -18,6 +17,7 @@ use super::query::{self, NamedQuery, Prometheus};
 use super::rows::RowsRun;
 use super::spec::Common;
 use super::spread::Spread;
+use super::thinning::PointLength;
 use super::threshold::{Metric, Threshold};
 use super::work::{DatasetPlan, Parameters, WorkPlan};
 use crate::units::Span;

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, set_child_subreaper, waitpid,
-};
+use rustix::process::{Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, waitpid};
 use rustix::termios::tcgetpgrp;
 
 use super::active::ActiveRun;
@@ -137,22 +135,20 @@ fn server_start(connection: &mut Connection) -> Option<String> {
     connection.query_value("select pg_catalog.pg_postmaster_start_time()").ok()?
 }
 
-/// Processes whose parents have ended while riops is the parent of all descendants without one (prctl(2),
-/// `PR_SET_CHILD_SUBREAPER`).
+/// Makes riops the parent of the processes of the command whose own parent ends, and releases them again.
 struct Orphans {
     others: BTreeSet<i32>,
 }
 
 impl Orphans {
     fn adopt() -> Self {
-        // Without it, processes that are left behind are not known.
-        let _ = set_child_subreaper(Some(getpid()));
+        adopt_orphans(Some(getpid()));
         Self { others: children().map(|(id, _)| id).collect() }
     }
 
     /// Returns the names of the processes that still run.
     fn release(self) -> Vec<String> {
-        let _ = set_child_subreaper(None);
+        adopt_orphans(None);
         let orphans = children().filter(|(id, _)| !self.others.contains(id));
         let (ended, running): (Vec<_>, Vec<_>) = orphans.partition(|(id, _)| has_ended(*id));
         for (id, _) in ended {
@@ -162,6 +158,15 @@ impl Orphans {
         running.into_iter().map(|(_, name)| name).collect()
     }
 }
+
+/// Sets or removes the parent of orphans (prctl(2), `PR_SET_CHILD_SUBREAPER`). If that fails, no process is known to be left behind.
+#[cfg(target_os = "linux")]
+fn adopt_orphans(parent: Option<Pid>) {
+    let _ = rustix::process::set_child_subreaper(parent);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt_orphans(_: Option<Pid>) {}
 
 /// The child processes of riops with their names.
 fn children() -> impl Iterator<Item = (i32, String)> {

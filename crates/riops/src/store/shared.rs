@@ -1,6 +1,9 @@
 //! The store on any backend: how it is opened by its location, and its runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use uuid::Uuid;
 
 use super::backend::{Access, Backend, Session, first, id_by_part, read_json, transact};
 use super::derive;
@@ -297,6 +300,25 @@ impl Store {
             let id = self.id_in(session, run)?;
             find_in(session, &id)
         })
+    }
+
+    /// Returns the id of a stored run that was merged from the same runs.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn merged_from_the_same(&self, merged: &Record) -> Result<Option<String>, StoreError> {
+        let parts = |record: &Record| -> BTreeSet<Option<Uuid>> {
+            record.agents.iter().map(|agent| agent.run).collect()
+        };
+        // Both start with the first of these runs.
+        let start = merged.started_at;
+        let until = Some(start + Duration::from_secs(1));
+        for run in self.list(&RunFilter { since: Some(start), until, ..RunFilter::default() })? {
+            if parts(&self.find(&run.id)?) == parts(merged) {
+                return Ok(Some(run.id));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the records with a label, with a tag (`key=value` or `key`), or the record of a run, oldest

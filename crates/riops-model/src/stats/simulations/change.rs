@@ -95,6 +95,11 @@ fn unchanged(length: usize, kind: Kind, rng: &mut Xoshiro256PlusPlus) -> Vec<f64
     (0..length).map(&mut run).collect()
 }
 
+/// Whether a series has a change on any night.
+fn is_red(series: &[f64], settings: &ChangeSettings) -> bool {
+    (1..=series.len()).any(|night| !change_points(&series[..night], settings).is_empty())
+}
+
 #[test]
 fn few_unchanged_series_have_a_change_in_100_nights() {
     const SERIES: u32 = 300;
@@ -106,12 +111,7 @@ fn few_unchanged_series_have_a_change_in_100_nights() {
         let mut red = 0;
         for _ in 0..SERIES {
             let series = unchanged(100, kind, &mut rng);
-            let settings = ChangeSettings::default();
-            let is_red = |night| {
-                let so_far = series.get(..night).unwrap_or_default();
-                !change_points(so_far, &settings).is_empty()
-            };
-            red += u32::from((2 * settings.side_min..=100).any(is_red));
+            red += u32::from(is_red(&series, &ChangeSettings::default()));
         }
         println!("no shift in 100 nights, {kind:?}: a change in {red} of {SERIES}");
         assert!(red * 100 <= most * SERIES, "{red} of {SERIES}, {kind:?}");
@@ -141,12 +141,7 @@ fn few_accepted_levels_have_a_change_in_the_next_30_nights() {
         for _ in 0..SERIES {
             let series = unchanged(EARLIER + 30, kind, &mut rng);
             let (earlier, accepted) = series.split_at(EARLIER);
-            let settings = accepted_after(earlier);
-            let is_red = |night| {
-                let so_far = accepted.get(..night).unwrap_or_default();
-                !change_points(so_far, &settings).is_empty()
-            };
-            red += u32::from((1..=30).any(is_red));
+            red += u32::from(is_red(accepted, &accepted_after(earlier)));
         }
         println!(
             "no shift in 30 nights after an accepted one, {kind:?}: a change in {red} of {SERIES}"

@@ -71,7 +71,7 @@ pub(crate) fn history_findings(
     found
 }
 
-/// What a series without changes shows.
+/// The text of a series without changes.
 fn without_changes(series: &HistorySeries) -> String {
     if series.has_verdict() { "none".to_owned() } else { format!("unknown: {}", too_few(series)) }
 }

@@ -257,7 +257,7 @@ fn warnings_of_many_agents_are_one_line() {
     };
     assert!(text.starts_with("12 of 13 agents, for example 0: 3.00 other sessions"), "{text}");
     let [text] = &texts((0..4).map(disturbed).collect())[..] else { panic!("several lines") };
-    assert!(text.starts_with("all agents, for example 0: 3.00 other sessions"), "{text}");
+    assert!(text.starts_with("4 of 4 agents, for example 0: 3.00 other sessions"), "{text}");
     // Few texts are all shown; many agents with one text are counted.
     assert_eq!(texts((0..3).map(disturbed).collect()).len(), 3);
     let [text] = &texts((0..9).map(|_| disturbed(0)).chain([rows(0)]).collect())[..] else {

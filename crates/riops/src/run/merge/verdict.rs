@@ -143,63 +143,52 @@ impl<'a> Judge<'a> {
     /// Adds the reasons and warnings of the clients.
     pub(super) fn finish(self) {
         let all = self.parts.len();
-        let prefix = |agents: &[u32]| match agents {
-            [] => String::new(),
-            agents if agents.len() == all => String::new(),
-            [agent] => format!("agent {agent}: "),
-            agents if agents.len() > AGENTS_NAMED => format!("{} of {all} agents: ", agents.len()),
-            agents => {
-                let numbers: Vec<_> = agents.iter().map(u32::to_string).collect();
-                format!("agents {}: ", numbers.join(", "))
-            }
-        };
         let own = std::mem::take(&mut self.merged.verdict.reasons);
         let of_agents =
-            self.reasons.iter().map(|(text, agents)| format!("{}{text}", prefix(agents)));
+            self.reasons.iter().map(|(text, agents)| format!("{}{text}", prefix(agents, all)));
         self.merged.verdict.reasons = of_agents.chain(own).collect();
-        let warning = |(warning, agents): (Warning, Vec<u32>)| Warning {
-            text: format!("{}{}", prefix(&agents), warning.text),
-            ..warning
-        };
-        let grouped = grouped(self.warnings, all).into_iter();
-        self.merged.verdict.warnings = grouped.map(warning).collect();
+        let mut kinds: Vec<Vec<(Warning, Vec<u32>)>> = Vec::new();
+        for found in self.warnings {
+            let kind = |(warning, _): &(Warning, Vec<u32>)| (warning.kind, warning.stage.clone());
+            match kinds.iter_mut().find(|known| known.first().map(kind) == Some(kind(&found))) {
+                Some(known) => known.push(found),
+                None => kinds.push(vec![found]),
+            }
+        }
+        self.merged.verdict.warnings =
+            kinds.into_iter().flat_map(|kind| with_agents(kind, all)).collect();
         self.merged.verdict.valid = self.merged.verdict.reasons.is_empty();
     }
 }
 
-/// Replaces many texts of a kind, which differ in their values, by the first one. `all` is the number of agents.
-fn grouped(warnings: Vec<(Warning, Vec<u32>)>, all: usize) -> Vec<(Warning, Vec<u32>)> {
-    let mut kinds: Vec<Vec<(Warning, Vec<u32>)>> = Vec::new();
-    for (warning, agents) in warnings {
-        let is_same = |kind: &&mut Vec<(Warning, Vec<u32>)>| {
-            kind.iter()
-                .any(|(known, _)| (known.kind, &known.stage) == (warning.kind, &warning.stage))
-        };
-        match kinds.iter_mut().find(is_same) {
-            Some(kind) => kind.push((warning, agents)),
-            None => kinds.push(vec![(warning, agents)]),
+/// Names agents before a text, unless they are all.
+fn prefix(agents: &[u32], all: usize) -> String {
+    match agents {
+        agents if agents.len() == all => String::new(),
+        [agent] => format!("agent {agent}: "),
+        agents if agents.len() > AGENTS_NAMED => format!("{} of {all} agents: ", agents.len()),
+        agents => {
+            let numbers: Vec<_> = agents.iter().map(u32::to_string).collect();
+            format!("agents {}: ", numbers.join(", "))
         }
     }
-    let one = |kind: Vec<(Warning, Vec<u32>)>| {
-        if kind.len() <= TEXTS_MAX {
-            return kind;
-        }
-        let agents: BTreeSet<u32> = kind.iter().flat_map(|(_, agents)| agents).copied().collect();
-        let first = kind.into_iter().next();
-        let first = first.and_then(|(warning, agents)| Some((agents.first().copied()?, warning)));
-        let named = first.map(|(agent, warning)| {
-            let count = if agents.len() == all {
-                "all agents".to_owned()
-            } else {
-                format!("{} of {all} agents", agents.len())
-            };
-            // The text has the prefix of all agents already.
-            let text = format!("{count}, for example {agent}: {}", warning.text);
-            (Warning { text, ..warning }, Vec::new())
-        });
-        named.into_iter().collect()
+}
+
+/// Returns the warnings of one kind with the agents that found them. The first one stands for many that differ in their values.
+fn with_agents(kind: Vec<(Warning, Vec<u32>)>, all: usize) -> Vec<Warning> {
+    let agents: BTreeSet<u32> = kind.iter().flat_map(|(_, agents)| agents).copied().collect();
+    let is_one = kind.len() > TEXTS_MAX;
+    let named = |(warning, found): (Warning, Vec<u32>)| {
+        let prefix = match found.first() {
+            Some(first) if is_one => {
+                format!("{} of {all} agents, for example {first}: ", agents.len())
+            }
+            _ => prefix(&found, all),
+        };
+        Warning { text: format!("{prefix}{}", warning.text), ..warning }
     };
-    kinds.into_iter().flat_map(one).collect()
+    let shown = if is_one { 1 } else { kind.len() };
+    kind.into_iter().take(shown).map(named).collect()
 }
 
 /// Adds what an agent found to what is known with the numbers of the agents that found it.
