@@ -1,11 +1,13 @@
 //! Servers for the tests of riops. No release contains them.
 //!
 //! The fake server speaks the protocol and sends the replies that a test gives it; it knows no SQL. The
-//! proxy cuts connections at any byte. The gateway makes a PostgreSQL server behave like YugabyteDB.
+//! proxy cuts connections at any byte. The gateway makes a PostgreSQL server behave like YugabyteDB. Programs
+//! that a test executes are written by another process.
 
 mod fake_server;
 mod fake_yugabytedb;
 mod listener;
+mod program;
 mod proxy;
 mod yugabytedb_gateway;
 mod yugabytedb_rules;
@@ -13,6 +15,7 @@ mod yugabytedb_rules;
 pub use fake_server::{FakeServer, Reply, Request};
 pub use fake_yugabytedb::{Answer, FakeYugabyteDb, SentStatement, VERSION};
 pub use listener::PORT;
+pub use program::{copy_program, write_program};
 pub use proxy::{Fault, Proxy};
 pub use yugabytedb_gateway::{Behavior, Failure, Which, YugabyteDbGateway};
 pub use yugabytedb_rules::{

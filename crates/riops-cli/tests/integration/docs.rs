@@ -137,9 +137,7 @@ fn run_page(page: &Path) {
         std::fs::create_dir_all(home.join(made)).unwrap();
     }
     let shorter = home.join("bin/riops");
-    std::fs::write(&shorter, SHORTER).unwrap();
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&shorter, permissions).unwrap();
+    riops_testkit::write_program(&shorter, SHORTER);
     let run = |script: &str| {
         let script = script.replace("/mnt/", &format!("{}/", home.display()));
         let mut command = Command::new("bash");

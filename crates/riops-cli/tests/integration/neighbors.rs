@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use riops_testkit::{Fault, PORT, Proxy};
+use riops_testkit::{Fault, PORT, Proxy, copy_program};
 use serde_json::Value;
 
 use crate::fixture::{CommandOutput, command, database, folder, is_root, tcp_url, until};
@@ -49,8 +49,7 @@ fn foreign_processes_are_named_and_invalid_under_strict() {
     let database = database("foreign_cpu");
     // A shell under another name.
     let busy = folder("foreign_cpu").join("busy-neighbor");
-    std::fs::copy("/bin/sh", &busy).unwrap();
-    std::fs::set_permissions(&busy, std::fs::Permissions::from_mode(0o755)).unwrap();
+    copy_program(Path::new("/bin/sh"), &busy);
     let start =
         || Running(Command::new(&busy).args(["-c", "while :; do :; done"]).spawn().unwrap());
     // More than other tests use at the same time: the three busiest are named.

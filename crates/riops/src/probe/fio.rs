@@ -238,8 +238,6 @@ fn parse(text: &str, side: &str) -> Option<DiskRate> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     const JOB: Job = Job {
@@ -253,8 +251,7 @@ mod tests {
     /// Creates a program in the folder and runs the job with it.
     fn run_script(folder: &std::path::Path, script: &str) -> Result<DiskRate, DiskError> {
         let program = folder.join("fio");
-        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        riops_testkit::write_program(&program, &format!("#!/bin/sh\n{script}\n"));
         let interrupt = Interrupt::new();
         let file = folder.join("data");
         Fio { program, file, file_bytes: 64 << 20, interrupt: &interrupt }.run(JOB)

@@ -1,7 +1,6 @@
 //! riops is killed at each change of a file: the next command works.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use super::binaries::Binaries;
 use super::cluster::superuser;
@@ -41,8 +40,7 @@ impl Server {
         for (name, text) in [("complete", INITDB), ("killed", KILLED_INITDB)] {
             let program = top.path().join(name).join("initdb");
             fs::create_dir(top.path().join(name)).unwrap();
-            fs::write(&program, text).unwrap();
-            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            riops_testkit::write_program(&program, text);
         }
         Self { top, home, account }
     }
