@@ -78,7 +78,7 @@ pub(crate) struct JudgedOptions {
 /// What the exit code of a gate says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExitCodes {
-    /// 99 or 0 for an inconclusive result, as the file says
+    /// 0, 99 or 3 for an inconclusive result, as the file says
     #[default]
     Ci,
     /// 125 for an inconclusive result or a failed build, 128 and more to end the bisection

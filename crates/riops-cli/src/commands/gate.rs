@@ -30,7 +30,7 @@ const ENDED: u8 = 128;
 /// Conducts the gate of a file.
 pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
     let in_bisect = options.exit_code == ExitCodes::Bisect;
-    let (mut view, fails) = match judged(options, ui) {
+    let (mut view, undecided) = match judged(options, ui) {
         Ok(found) => found,
         Err(error) if in_bisect => {
             let code = match code_of(&error) {
@@ -43,24 +43,23 @@ pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
         Err(error) => return Err(error),
     };
     if view.verdict == GateVerdict::Inconclusive && !in_bisect {
-        let (code, rule) = if fails { (BREACHED, "fail") } else { (0, "pass") };
+        let (code, rule) = undecided.code();
         view.exit = Some(format!("exit code {code}: inconclusive = \"{rule}\""));
     }
-    write(options, &view, fails, ui)?;
+    write(options, &view, undecided == Undecided::Fail, ui)?;
     let code = match (view.verdict, in_bisect) {
         _ if ui.interrupt.requested() => INTERRUPTED,
         (GateVerdict::NotSlower, _) => 0,
         (GateVerdict::Slower, _) => FAILED,
         (_, true) => SKIPPED,
         (GateVerdict::Failed, false) => BREACHED,
-        (GateVerdict::Inconclusive, false) if fails => BREACHED,
-        (GateVerdict::Inconclusive, false) => 0,
+        (GateVerdict::Inconclusive, false) => undecided.code().0,
     };
     Ok(ExitCode::from(code))
 }
 
-/// Returns the result, and whether an inconclusive one fails.
-fn judged(options: &Gate, ui: Ui) -> Result<(GateView, bool)> {
+/// Returns the result, and the rule for an inconclusive one.
+fn judged(options: &Gate, ui: Ui) -> Result<(GateView, Undecided)> {
     let file = GateFile::read(&options.file, options.both.trust)?;
     let builder = builder(&options.both, &file)?;
     let variants = match &builder {
@@ -80,7 +79,7 @@ fn judged(options: &Gate, ui: Ui) -> Result<(GateView, bool)> {
     let rules = file.rules()?;
     let plan = Plan { rules, limit_s, continues: false };
     let found = measured(&file, &variants, &plan, &options.both.store, ui)?;
-    Ok((found.view, file.inconclusive == Undecided::Fail))
+    Ok((found.view, file.inconclusive))
 }
 
 /// How the workloads of a file are measured.

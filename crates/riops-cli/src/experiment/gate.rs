@@ -13,7 +13,7 @@ use super::draft::{ALPHA, Draft, EFFECT, GateRules};
 use super::file::{Time, require_trusted_option, run_words, variants};
 use super::words::{command_of, replaced, typed};
 use crate::args::{TrustOption, parse_share};
-use crate::failure::{UsageError, refuse};
+use crate::failure::{BREACHED, NOT_VALID, UsageError, refuse};
 
 /// Stands for the directory of a build in the options of a variant.
 const PREFIX: &str = "{prefix}";
@@ -21,7 +21,7 @@ const PREFIX: &str = "{prefix}";
 const BLOCKS_MAX: u32 = 10;
 const REPEATS_MAX: u32 = 8;
 
-/// What an undecided gate does.
+/// The result of an undecided gate for its caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Undecided {
@@ -30,6 +30,19 @@ pub(crate) enum Undecided {
     Pass,
     /// It fails.
     Fail,
+    /// Neither: an exit code of its own, which CI services can permit.
+    Neutral,
+}
+
+impl Undecided {
+    /// Returns the exit code, and the spelling in the file.
+    pub(crate) fn code(self) -> (u8, &'static str) {
+        match self {
+            Self::Pass => (0, "pass"),
+            Self::Fail => (BREACHED, "fail"),
+            Self::Neutral => (NOT_VALID, "neutral"),
+        }
+    }
 }
 
 /// A gate file.

@@ -109,6 +109,10 @@ fn a_gate_says_in_each_form_that_the_head_is_slower() {
     place.riops(line).expect(0).stdout_contains("exit code 0: inconclusive = \"pass\"");
     let line = "gate ../gate.toml --base HEAD~1 --trust --time-limit 1ms --exit-code bisect";
     place.riops(line).expect(125).stdout_contains("INCONCLUSIVE: time limit reached");
+    std::fs::write(place.folder.join("neutral.toml"), format!("inconclusive = 'neutral'{FILE}"))
+        .unwrap();
+    let line = "gate ../neutral.toml --base HEAD~1 --trust --time-limit 1ms";
+    place.riops(line).expect(3).stdout_contains("exit code 3: inconclusive = \"neutral\"");
 }
 
 #[test]

@@ -117,6 +117,12 @@ impl RatioInterval {
     fn of_logs((low, high): (f64, f64), alpha: f64) -> Self {
         Self { low: low.exp(), high: high.exp(), coverage: 1.0 - alpha }
     }
+
+    /// Returns the smallest difference that an interval of this length shows, as a share: a ratio in its middle that is
+    /// farther from 1 has an interval without 1.
+    pub fn visible(self) -> f64 {
+        (self.high / self.low).sqrt() - 1.0
+    }
 }
 
 /// The comparison of one figure.

@@ -165,11 +165,13 @@ impl GateWorkload {
         if verdict == GateVerdict::Slower {
             reason = of_slower(&figures, view.main, reason);
         } else if verdict == GateVerdict::Inconclusive
-            && let Some(open) =
-                figures.iter().find(|row| row.figure == view.main).and_then(open_worse)
+            && let Some(main) = figures.iter().find(|row| row.figure == view.main)
+            && let Some((worse, visible)) = open_worse(main).zip(main.visible())
         {
-            reason =
-                format!("{reason}; {} may be up to {} worse", view.main.heading(), percent(open));
+            let (figure, [worse, visible]) = (view.main.heading(), [worse, visible].map(percent));
+            reason = format!(
+                "{reason}; {figure} may be up to {worse} worse; the smallest difference that these runs show is {visible}"
+            );
         }
         if end == End::TimeLimit {
             reason = format!("time limit reached: {reason}");
@@ -202,6 +204,11 @@ impl GateWorkload {
 }
 
 impl GateRow {
+    /// Returns the smallest difference that the runs show, as a share.
+    pub fn visible(&self) -> Option<f64> {
+        Some(self.against.as_ref()?.interval?.visible())
+    }
+
     fn is_slower(&self) -> bool {
         self.against.as_ref().and_then(|against| against.outcome) == Some(Outcome::Slower)
     }
@@ -326,10 +333,13 @@ mod tests {
                 outcome: Some(Outcome::Inconclusive),
                 runs_needed: None,
             };
-            open_worse(&GateRow { figure, values: [1.0, 1.0], against: Some(against) }).unwrap()
+            let row = GateRow { figure, values: [1.0, 1.0], against: Some(against) };
+            (open_worse(&row).unwrap(), row.visible().unwrap())
         };
-        let (rate, latency) = (of(Figure::TransactionsPerS), of(Figure::P50Us));
+        let ((rate, visible), (latency, _)) = (of(Figure::TransactionsPerS), of(Figure::P50Us));
         assert!((rate - 0.12).abs() < 1e-9 && (latency - 0.3).abs() < 1e-9, "{rate} {latency}");
+        // A ratio of 1.2154 has the interval from 1 to 1.4773.
+        assert!((visible - 0.2154).abs() < 1e-4, "{visible}");
     }
 
     const FIGURES: [Figure; 3] = [Figure::TransactionsPerS, Figure::P50Us, Figure::P99Us];

@@ -63,6 +63,7 @@ fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Fi
             (number("head"), head.into()),
             (number("change"), change(row)),
             (number(&intervals.title), interval_of(row).map(|of| intervals.text(of)).into()),
+            (number("visible"), row.visible().map(percent).into()),
             (word("verdict"), outcome.map(outcome_text).into()),
         ]
     }));
