@@ -163,6 +163,16 @@ const riops = (() => {
         });
         return;
       }
+      if (one.style === "steps") {
+        const half = (X(1) - X(0)) * 0.35;
+        one.points.forEach((point, at) => {
+          const [x, y] = points[at], isEnd = at === 0 || at === points.length - 1, from = isEnd ? Y(0) : points[at - 1][1];
+          ctx.fillStyle = isEnd ? stroke : seriesColor(y < from ? 1 : 2); ctx.globalAlpha = 0.75;
+          ctx.fillRect(x - half, Math.min(y, from), 2 * half, Math.max(Math.abs(from - y), ratio)); ctx.globalAlpha = 1;
+          ctx.fillStyle = color("--axis"); ctx.font = `${11 * ratio}px system-ui, sans-serif`; ctx.fillText(point.label || "", x - half, Math.min(y, from) - 4 * ratio);
+        });
+        return;
+      }
       if (one.style === "band" || one.style === "dashed") {
         const known = one.points.filter(point => point.interval);
         path([...known.map(point => [X(point.x), Y(point.interval[0])]), ...known.map(point => [X(point.x), Y(point.interval[1])]).reverse()]);

@@ -105,6 +105,8 @@ pub(super) enum Block {
     },
     Table(Table),
     Chart(Box<Chart>),
+    /// A chart that only pages show.
+    Picture(Box<Chart>),
     /// A flame graph, which only pages show.
     Flame(Box<Flame>),
     /// Text whose spaces have a meaning, such as the plan of a statement.
@@ -182,6 +184,10 @@ impl Document {
         self.blocks.push(Block::Chart(Box::new(chart)));
     }
 
+    pub(super) fn picture(&mut self, chart: Chart) {
+        self.blocks.push(Block::Picture(Box::new(chart)));
+    }
+
     pub(super) fn verbatim(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Verbatim(text.into()));
     }
@@ -197,8 +203,11 @@ impl Document {
     /// Whether it has nothing that pages show.
     pub(super) fn is_empty(&self) -> bool {
         let is_shown = |block: &Block| {
-            use Block::{Chart, Flame, Line, Pairs, Table};
-            matches!(block, Line { .. } | Pairs { .. } | Table(_) | Chart(_) | Flame(_))
+            use Block::{Chart, Flame, Line, Pairs, Picture, Table};
+            matches!(
+                block,
+                Line { .. } | Pairs { .. } | Table(_) | Chart(_) | Picture(_) | Flame(_)
+            )
         };
         !self.blocks.iter().any(is_shown)
     }
@@ -234,7 +243,7 @@ impl Document {
 
     pub(super) fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.blocks.iter().filter_map(|block| match block {
-            Block::Chart(chart) => Some(chart.as_ref()),
+            Block::Chart(chart) | Block::Picture(chart) => Some(chart.as_ref()),
             _ => None,
         })
     }

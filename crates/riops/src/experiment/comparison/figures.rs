@@ -7,7 +7,9 @@ use serde::Serialize;
 use super::changes::Change;
 use super::why::{TimeChange, time_change};
 use crate::figure::Figure;
-use crate::record::{AtLeast, CommandRecord, ProfileRecord, Record, Stack, StageRecord};
+use crate::record::{
+    AtLeast, CommandRecord, Histogram, ProfileRecord, Record, Stack, StageRecord, StoredHistogram,
+};
 use crate::stats::{Block, Direction, Effect, Settings, compare};
 
 /// Maximum number of characters of a command.
@@ -105,6 +107,12 @@ pub struct StageComparison {
     /// The stacks of the CPU profiles of A and B, all runs together; empty without.
     #[serde(skip)]
     pub profiles: [Vec<Stack>; 2],
+    /// The main figure of each run, by block; empty if a run lacks it.
+    #[serde(skip)]
+    pub blocks: Vec<Block>,
+    /// The latencies of A and B, all runs together.
+    #[serde(skip)]
+    pub histograms: [Option<StoredHistogram>; 2],
 }
 
 /// The stages of the two groups that have the same name and position.
@@ -130,34 +138,42 @@ pub(super) fn stages(
         let name = (first.stages.len() > 1).then(|| stage.name.clone());
         let time = time_change(&blocks.pairs(&of_a, &of_b), changes);
         let profiles = [stacks(&of_a), stacks(&of_b)];
-        stages.push((name, found.len(), costs, (time, profiles)));
+        let of_main = found.first().and_then(|main| main.blocks.clone());
+        let histograms = [histogram(&of_a), histogram(&of_b)];
+        let stage = StageComparison {
+            stage: name,
+            figures: Vec::new(),
+            costs: costs.into_iter().map(|cost| cost.alone(settings)).collect(),
+            time,
+            profiles,
+            blocks: of_main.unwrap_or_default(),
+            histograms,
+        };
+        stages.push((stage, found.len()));
         candidates.extend(found);
     }
     let values: Vec<_> = candidates
         .iter()
         .map(|candidate| (candidate.figure.figure.direction(), candidate.blocks.clone()))
         .collect();
-    let mut judged = candidates.into_iter().zip(judged(&values, settings)).enumerate();
-    stages
-        .into_iter()
-        .map(|(stage, count, costs, (time, profiles))| StageComparison {
-            stage,
-            time,
-            profiles,
-            costs: costs.into_iter().map(|cost| cost.alone(settings)).collect(),
-            figures: judged
-                .by_ref()
-                .take(count)
-                .map(|(position, (candidate, effect))| {
-                    let figure = candidate.figure;
-                    let (direction, bounds) =
-                        (figure.figure.direction(), (figure.a_at_least, figure.b_at_least));
-                    let effect = effect.map(|effect| effect.with_bounds(direction, bounds));
-                    FigureComparison { main: position == 0, ..figure.with(effect) }
-                })
-                .collect(),
-        })
-        .collect()
+    let judged = candidates.into_iter().zip(judged(&values, settings)).enumerate();
+    let mut figures = judged.map(|(position, (Candidate { figure, .. }, effect))| {
+        let (direction, bounds) =
+            (figure.figure.direction(), (figure.a_at_least, figure.b_at_least));
+        let effect = effect.map(|effect| effect.with_bounds(direction, bounds));
+        FigureComparison { main: position == 0, ..figure.with(effect) }
+    });
+    let with_figures = |(stage, count)| StageComparison {
+        figures: figures.by_ref().take(count).collect(),
+        ..stage
+    };
+    stages.into_iter().map(with_figures).collect()
+}
+
+/// The latencies of runs.
+fn histogram(runs: &[StageOf<'_>]) -> Option<StoredHistogram> {
+    let stored = runs.iter().filter_map(|(_, stage)| stage.session_loop.latency_histogram());
+    Histogram::merged(stored).ok()??.stored().ok()
 }
 
 /// The stacks of the profiles of runs.

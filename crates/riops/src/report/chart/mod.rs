@@ -5,7 +5,12 @@ pub(super) mod lines;
 
 use serde::Serialize;
 
+use crate::figure::{self, Figure};
 use crate::report::table::Table;
+
+/// Space above and below the values of an axis around them, as a share of their span, and of the largest one at least.
+const MARGIN: f64 = 0.15;
+const SPAN_MIN: f64 = 0.01;
 
 /// A chart with its texts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -142,6 +147,8 @@ pub enum PointStyle {
     Dots,
     /// Bars that start at zero, side by side.
     Bars,
+    /// A bar from the value of each point before to its own; the first and the last bar start at zero.
+    Steps,
     /// A curve without dots; the interval is a band.
     Band,
     /// The same with a dashed curve: an extrapolation.
@@ -203,6 +210,15 @@ impl Axis {
     pub(super) fn within(self, range: (f64, f64)) -> Self {
         Self { range: Some(range), ..self }
     }
+
+    /// Returns the axis around these values: a step by a few percent would be invisible on an axis from zero.
+    pub(super) fn around(self, values: impl Iterator<Item = f64>) -> Self {
+        let (least, most) = values.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
+            (least.min(value), most.max(value))
+        });
+        let margin = ((most - least) * MARGIN).max(most * SPAN_MIN);
+        self.within((rounded((least - margin).max(0.0)), rounded(most + margin)))
+    }
 }
 
 /// The unit of an axis, which determines how values are written.
@@ -225,6 +241,22 @@ pub enum Unit {
     Mb,
     /// The position of a percentile: the number of nines, so that 90% is 1 and 99.9% is 3.
     Nines,
+}
+
+impl Unit {
+    /// Returns the unit of a figure.
+    pub(super) fn of(figure: Figure) -> Self {
+        match figure.unit() {
+            figure::Unit::Microseconds => Self::DurationUs,
+            figure::Unit::Seconds => Self::Seconds,
+            figure::Unit::MbPerSecond => Self::MbS,
+            figure::Unit::PerSecond => Self::PerSecond,
+            figure::Unit::Processors
+            | figure::Unit::Bytes
+            | figure::Unit::Events
+            | figure::Unit::Money => Self::Count,
+        }
+    }
 }
 
 /// How values are placed on an axis.

@@ -85,7 +85,7 @@ impl Writer {
                     }
                 }
             }
-            Block::Flame(_) => {}
+            Block::Picture(_) | Block::Flame(_) => {}
             Block::Verbatim(text) => {
                 for line in text.lines() {
                     let rest = line.trim_start();

@@ -38,7 +38,7 @@ fn interval(part: &PartChange) -> Option<String> {
 }
 
 /// A duration with its sign.
-fn signed(us: f64) -> String {
+pub(in crate::report) fn signed(us: f64) -> String {
     format!("{}{}", if us < 0.0 { '-' } else { '+' }, duration_us(us.abs()))
 }
 

@@ -8,6 +8,7 @@ use super::super::effect::{
 };
 use super::super::flame;
 use super::super::table::{Table, number, word};
+use super::comparison_charts::charts;
 use crate::experiment::comparison::{Change, Comparison, FigureComparison, Group, Side, compare};
 use crate::record::Record;
 use crate::report::sections::why;
@@ -30,12 +31,15 @@ pub fn comparison(comparison: &Comparison) -> Findings {
         conditions.pairs("changed", comparison.changes.iter().map(pair));
     }
     let mut results = Document::default();
-    for found in &comparison.stages {
+    for (number, found) in comparison.stages.iter().enumerate() {
         let stage = &found.stage;
         let figures = table(stage.as_deref().unwrap_or("figures"), "figure", &found.figures);
         results.table(figures);
         let stage = stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
         results.table(table(&format!("{stage}cost per transaction"), COST, &found.costs));
+        for chart in charts(&format!("comparison-{number}"), found) {
+            results.picture(chart);
+        }
         let [of_a, of_b] = &found.profiles;
         if let Some(graph) = flame::difference(of_a, of_b) {
             results.flame(graph);

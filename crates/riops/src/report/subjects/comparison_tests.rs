@@ -2,11 +2,15 @@ use std::ops::Range;
 use std::slice::from_ref;
 
 use super::*;
-use crate::experiment::comparison::{BLOCK_TAG, ComparisonError, RUNS_MAX, require_comparable};
+use crate::experiment::comparison::{
+    BLOCK_TAG, ComparisonError, PartChange, RUNS_MAX, TimeChange, require_comparable,
+};
 use crate::figure::Figure;
 use crate::plan::ImportedRun;
 use crate::record::Histogram;
-use crate::record::{CommandRecord, ImportRecord, LatencySummary, StartSource};
+use crate::record::{CommandRecord, ImportRecord, LatencySummary, StartSource, TimePart};
+use crate::report::chart::{Chart, Content};
+use crate::report::render::png::chart_png;
 use crate::report::{example_oltp, example_record};
 use crate::report::{findings_markdown, findings_text};
 use crate::stats::Outcome;
@@ -414,4 +418,45 @@ fn the_commands_of_the_same_script_are_compared() {
 
 fn example_latency() -> LatencySummary {
     example_record().stages[0].session_loop.service_us.clone().unwrap()
+}
+
+#[test]
+fn a_page_draws_the_runs_the_time_and_the_percentiles_and_a_text_does_not() {
+    let (a, b) = interleaved(1.1);
+    let mut found = compared(&a, &b);
+    let part = |part, change_us| {
+        let (a_us, b_us) = (100.0, 100.0 + change_us);
+        PartChange { part, a_us, b_us, change_us, interval: None, is_cause: true, beside: vec![] }
+    };
+    let parts =
+        vec![part(TimePart::Lock, -250.0), part(TimePart::Cpu, 40.0), part(TimePart::Wal, 2.0)];
+    found.stages[0].time =
+        Some(TimeChange { a_us: 1_000.0, b_us: 800.0, parts, candidates: vec![] });
+    let findings = comparison(&found);
+    let charts: Vec<_> = findings.results.charts().collect();
+    let titles: Vec<_> = charts.iter().map(|chart| chart.title.as_str()).collect();
+    assert_eq!(titles, ["Runs", "Time of a transaction", "Latency by percentile"]);
+    let points = |chart: &Chart| match &chart.plot.content {
+        Content::Points { series, names, .. } => (series.clone(), names.clone()),
+        content => panic!("{content:?}"),
+    };
+    // The third block, left and right of its number.
+    let (runs, _) = points(charts[0]);
+    let third =
+        |side: usize| (runs[side].points.len(), runs[side].points[2].x, runs[side].points[2].y);
+    assert_eq!(third(0), (8, 2.88, 100_100.0));
+    assert_eq!(third(1), (8, 3.12, 109_450.0));
+    let (low, high) = charts[0].plot.y.range.unwrap();
+    assert!(low > 90_000.0 && high < 120_000.0, "{low} {high}");
+    // Each bar begins where the one before ended. What the named parts leave open is the rest.
+    let (time, names) = points(charts[1]);
+    let ends: Vec<f64> = time[0].points.iter().map(|point| point.y).collect();
+    assert_eq!(ends, [1_000.0, 750.0, 790.0, 800.0, 800.0]);
+    assert_eq!(names, ["A", "lock", "CPU", "rest", "B"]);
+    assert_eq!(time[0].points[1].label.as_deref(), Some("-250 µs"));
+    for chart in charts {
+        chart_png(chart, "").unwrap();
+    }
+    let text = shown(&found);
+    assert!(titles.iter().all(|title| !text.contains(title)), "{text}");
 }

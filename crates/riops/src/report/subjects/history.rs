@@ -16,10 +16,6 @@ use crate::units::text::{one_line, shortened};
 /// Maximum length of the text of a mark in a chart.
 const MARK_MAX: usize = 24;
 
-/// Space above and below the values of a chart, as a share of their span, and of the largest one at least.
-const MARGIN: f64 = 0.15;
-const SPAN_MIN: f64 = 0.01;
-
 /// The document of the series: a line for each run, and a line where the level changed. With `judged`, also whether the newest
 /// level is slower.
 pub fn history_document(series: &[HistorySeries], judged: bool) -> Document {
@@ -183,13 +179,8 @@ pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
     });
     let is_rate = series.figure.unit() == figure::Unit::PerSecond;
     let unit = if is_rate { Unit::PerSecond } else { Unit::DurationUs };
-    // A step by a few percent would be invisible on an axis from zero.
-    let (least, most) = values()
-        .fold((f64::INFINITY, 0.0_f64), |(least, most), value| (least.min(value), most.max(value)));
-    let margin = ((most - least) * MARGIN).max(most * SPAN_MIN);
-    let range = [(least - margin).max(0.0), most + margin].map(|limit| rounded(limit * factor));
     let axis = |label, unit| Axis::of(label, unit, AxisScale::Linear);
-    let y = axis(name, unit).within(range.into());
+    let y = axis(name, unit).around(values().map(|value| value * factor));
     let x = axis("run, oldest first", Unit::Count).within((0.5, series.points.len() as f64 + 0.5));
     let ticks = (1..=series.points.len()).map(|number| number as f64).collect();
     let names = series.points.iter().map(|point| {

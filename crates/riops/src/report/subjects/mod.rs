@@ -2,6 +2,7 @@
 
 pub(super) mod bisect;
 pub(super) mod comparison;
+mod comparison_charts;
 pub(super) mod dataset;
 pub(super) mod doctor;
 pub mod experiment;

@@ -186,6 +186,7 @@ fn estimates(chart: &mut Context<'_, '_>, series: &[PointSeries]) -> Drawn<()> {
         match each.style {
             PointStyle::Band | PointStyle::Dashed => curve(chart, each, color)?,
             PointStyle::Line | PointStyle::Dots => dots(chart, each, color)?,
+            PointStyle::Steps => steps(chart, each, color)?,
             PointStyle::Bars => {
                 let width = BARS_SHARE / bars.max(1) as f64;
                 let offset = (f64::from(bar) + 0.5) * width - BARS_SHARE / 2.0;
@@ -242,6 +243,25 @@ fn draw_bars(
     };
     chart.draw_series(series.points.iter().map(bar))?;
     error_bars(chart, &series.points, INK.stroke_width(1), offset)
+}
+
+fn steps(chart: &mut Context<'_, '_>, series: &PointSeries, color: RGBColor) -> Drawn<()> {
+    let half = BARS_SHARE / 2.0;
+    let mut before = 0.0;
+    for (at, point) in series.points.iter().enumerate() {
+        let is_end = at == 0 || at + 1 == series.points.len();
+        let from = if is_end { 0.0 } else { before };
+        let [_, longer, shorter, ..] = COLORS;
+        let color = match () {
+            () if is_end => color,
+            () if point.y > from => longer,
+            () => shorter,
+        };
+        let corners = [(point.x - half, point.y), (point.x + half, from)];
+        chart.draw_series([Rectangle::new(corners, color.mix(0.75).filled())])?;
+        before = point.y;
+    }
+    labels(chart, &series.points)
 }
 
 fn error_bars(

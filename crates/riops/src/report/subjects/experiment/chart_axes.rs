@@ -1,7 +1,7 @@
 //! What the charts of an experiment have in common: estimates, and axes that contain their intervals.
 
 use crate::experiment::evaluation::{GroupView, StudyView};
-use crate::figure::{self, Estimate, Figure};
+use crate::figure::{Estimate, Figure};
 use crate::report::chart::{
     Axis, AxisScale, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,
 };
@@ -65,20 +65,6 @@ pub(super) fn latency_chart(view: &StudyView, series: Vec<PointSeries>, what: &s
     let x = Axis::of(name, Unit::PerSecond, AxisScale::Linear).within(range);
     let (axes, title) = ([x, latency_axis(&series)], "Latency against throughput");
     Chart::new("study-latency", title, summary, axes, Content::points(series))
-}
-
-/// The unit of a figure on an axis.
-pub(super) fn unit(figure: Figure) -> Unit {
-    match figure.unit() {
-        figure::Unit::Microseconds => Unit::DurationUs,
-        figure::Unit::Seconds => Unit::Seconds,
-        figure::Unit::MbPerSecond => Unit::MbS,
-        figure::Unit::PerSecond => Unit::PerSecond,
-        figure::Unit::Processors
-        | figure::Unit::Bytes
-        | figure::Unit::Events
-        | figure::Unit::Money => Unit::Count,
-    }
 }
 
 /// A vertical axis from zero up to the highest interval.

@@ -8,7 +8,7 @@ use crate::report::chart::{
 };
 use crate::report::subjects::experiment::cells::figure_title;
 use crate::report::subjects::experiment::chart_axes::{
-    estimated, from_zero, interval_words, latency_chart, latency_point, line, range_of, unit,
+    estimated, from_zero, interval_words, latency_chart, latency_point, line, range_of,
 };
 use crate::report::table::{Cell, Table, number, word};
 use crate::stats::Interval;
@@ -143,7 +143,7 @@ fn main(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
         .map(|(value, name)| format!("{} at {}={name}", figure.text(value), across.axis.name));
     let title = format!("{name} by {}", across.axis.name);
     let texts = ["study-main".to_owned(), title, format!("{name} from {from} to {to}.")];
-    let y = from_zero(&name, unit(figure), &series);
+    let y = from_zero(&name, Unit::of(figure), &series);
     Some(across.chart(texts, y, series, |value| figure.text(value)))
 }
 

@@ -3,7 +3,6 @@
 use crate::experiment::evaluation::{AxisView, CellView, StudyView};
 use crate::report::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
 use crate::report::subjects::experiment::cells::figure_title;
-use crate::report::subjects::experiment::chart_axes::unit;
 use crate::report::table::{Cell, Table, number, word};
 
 /// Column, row and value of a cell.
@@ -86,6 +85,6 @@ fn chart(
     let id = format!("study-heat-{number_of_chart}");
     let title = format!("{name} by {} and {}{of_others}", across.name, up.name);
     let both = [axis(&across.name, columns.len()), axis(&up.name, rows.len())];
-    let content = Content::Grid { columns, rows, cells, unit: unit(view.main) };
+    let content = Content::Grid { columns, rows, cells, unit: Unit::of(view.main) };
     Chart::new(id, title, summary, both, content).with_table(table)
 }

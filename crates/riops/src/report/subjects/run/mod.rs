@@ -7,7 +7,7 @@ mod dots;
 mod heatmap;
 mod hero;
 pub(in crate::report) mod page;
-mod percentiles;
+pub(super) mod percentiles;
 mod series;
 mod side_by_side;
 mod view;

@@ -7,20 +7,24 @@ use crate::report::chart::{Axis, AxisScale, Chart, Series, Unit};
 use crate::report::table::{Table, number};
 use crate::units::format::{duration_us, joined};
 
+/// A name and its latencies.
+type Curve = (String, Histogram);
+
 /// Positions of a percentile curve from one nine to the next.
 const STEPS_PER_NINE: u32 = 40;
 /// Curves whose figures are named one by one.
 const CURVES_MAX: usize = 3;
 
+/// The curves of a run.
 pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
-    let mut curves: Vec<(String, Histogram)> = Vec::new();
+    let mut curves: Vec<Curve> = Vec::new();
     let several =
         record.stages.iter().filter(|stage| stage.session_loop.histogram.is_some()).count() > 1;
     for stage in &record.stages {
         let each = &stage.session_loop;
         let mut add = |label: String, stored: Option<&StoredHistogram>| {
             let decoded = stored.and_then(|stored| stored.decode().ok());
-            curves.extend(decoded.filter(|found| found.count() > 0).map(|found| (label, found)));
+            curves.extend(decoded.map(|found| (label, found)));
         };
         if several {
             add(stage.name.clone(), each.latency_histogram());
@@ -36,6 +40,12 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
             }
         }
     }
+    chart_of(curves, id)
+}
+
+/// A curve for each histogram that is not empty.
+pub(in crate::report::subjects) fn chart_of(mut curves: Vec<Curve>, id: &str) -> Option<Chart> {
+    curves.retain(|(_, histogram)| histogram.count() > 0);
     let most = curves.iter().map(|(_, histogram)| histogram.count()).max()?;
     let end = (most.max(10) as f64).log10();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 20 nines")]
@@ -68,14 +78,14 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
     Some(Chart { summary, table, ..lines.chart()? })
 }
 
-fn percentile_summary(curves: &[(String, Histogram)]) -> String {
-    let text = |(label, of): &(String, Histogram)| {
+fn percentile_summary(curves: &[Curve]) -> String {
+    let text = |(label, of): &Curve| {
         let values = [of.quantile(0.5), of.quantile(0.99), of.max()];
         let [p50, p99, max] = values.map(|latency| duration_us(latency.as_micros()));
         format!("{label}: p50 {p50}, p99 {p99}, max {max}")
     };
     if curves.len() > CURVES_MAX {
-        let p99 = |curve: &&(String, Histogram)| curve.1.quantile(0.99);
+        let p99 = |curve: &&Curve| curve.1.quantile(0.99);
         let ends = curves.iter().min_by_key(p99).zip(curves.iter().max_by_key(p99));
         return ends.map_or_else(String::new, |(shortest, longest)| {
             format!("Shortest p99: {}. Longest p99: {}.", text(shortest), text(longest))
@@ -85,7 +95,7 @@ fn percentile_summary(curves: &[(String, Histogram)]) -> String {
 }
 
 /// Percentiles up to the last one that is not the maximum.
-fn percentile_table(curves: &[(String, Histogram)]) -> Table {
+fn percentile_table(curves: &[Curve]) -> Table {
     let most = curves.iter().map(|(_, histogram)| histogram.count()).max().unwrap_or(0) as f64;
     let named = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
     // Of the maximum, without a quantile, every curve has a value.

@@ -9,7 +9,7 @@ use crate::report::chart::{
 };
 use crate::report::subjects::experiment::chart_axes::{
     estimated, from_zero, interval_words, latency_axis, latency_chart, latency_point, line,
-    range_of, unit,
+    range_of,
 };
 use crate::stats::{CurvePoint, ScalingLaw};
 use crate::units::format::joined;
@@ -49,7 +49,7 @@ fn throughput(view: &StudyView) -> Option<Chart> {
     };
     let summary = format!("{name} against the number of sessions.{words}{fitted}{}", found(view));
     let x = Axis::of("sessions", Unit::Count, scale).within(range);
-    let axes = [x, from_zero(name, unit(figure), &series)];
+    let axes = [x, from_zero(name, Unit::of(figure), &series)];
     let (title, content) = ("Throughput by sessions", Content::points(series));
     Some(Chart::new("study-throughput", title, summary, axes, content).with_marks(marks))
 }

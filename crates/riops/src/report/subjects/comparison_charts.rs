@@ -1,0 +1,119 @@
+//! The pictures of a comparison: its runs, the time of a transaction, and the latency by percentile. Only pages show them.
+
+use super::run::percentiles;
+use crate::experiment::comparison::StageComparison;
+use crate::report::chart::{
+    Axis, AxisScale, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,
+};
+use crate::report::sections::why::signed;
+use crate::report::table::{Table, number};
+use crate::stats::Block;
+use crate::units::format::{duration_us, joined};
+
+/// Distance of the runs of a side from their block on the horizontal axis, and from each other.
+const SIDE: f64 = 0.12;
+const RUN: f64 = 0.08;
+/// Rows of the table of the runs.
+const ROWS_MAX: usize = 60;
+/// Share of the time from which on the change of a part has a bar of its own.
+const PART_MIN: f64 = 0.01;
+
+/// The pictures of a stage.
+pub(super) fn charts(id: &str, found: &StageComparison) -> impl Iterator<Item = Chart> {
+    let curves = ["A", "B"].into_iter().zip(&found.histograms);
+    let curves = curves
+        .filter_map(|(name, stored)| Some((name.to_owned(), stored.as_ref()?.decode().ok()?)));
+    let latencies = percentiles::chart_of(curves.collect(), id);
+    [runs(id, found), time(id, found), latencies].into_iter().flatten()
+}
+
+/// The main figure of each run, by block.
+fn runs(id: &str, found: &StageComparison) -> Option<Chart> {
+    let main = found.figures.first()?;
+    let is_in_blocks = found.blocks.len() > 1;
+    // Of more than four runs of a side, some are at the same place.
+    let place = |block: usize, run: usize, sign: f64| {
+        let (place, from) =
+            if is_in_blocks { (block, run.min(3) as f64 * RUN) } else { (run, 0.0) };
+        place as f64 + 1.0 + sign * (SIDE + from)
+    };
+    let side = |name: &str, sign: f64, values: fn(&Block) -> &[f64]| {
+        let points = found.blocks.iter().enumerate().flat_map(|(block, of)| {
+            let dot = move |(run, value): (usize, &f64)| Estimated {
+                x: place(block, run, sign),
+                y: rounded(*value),
+                ..Estimated::default()
+            };
+            values(of).iter().enumerate().map(dot)
+        });
+        PointSeries { label: name.to_owned(), style: PointStyle::Dots, points: points.collect() }
+    };
+    let series = vec![side("A", -1.0, |of| &of.a), side("B", 1.0, |of| &of.b)];
+    let values = || series.iter().flat_map(|side| &side.points).map(|point| point.y);
+    if values().count() <= 2 {
+        return None;
+    }
+    let positions = match found.blocks.as_slice() {
+        [only] => only.a.len().max(only.b.len()),
+        blocks => blocks.len(),
+    };
+    let name = if is_in_blocks { "block" } else { "run" };
+    let x = Axis::of(name, Unit::Count, AxisScale::Linear).within((0.4, positions as f64 + 0.6));
+    let y = Axis::of(&main.name, Unit::of(main.figure), AxisScale::Linear).around(values());
+    let ticks = (1..=positions).map(|position| position as f64).collect();
+    let summary = format!("{} of each run: a dot for each, by {name}.", main.name);
+    let values_at = |side: &PointSeries, position: usize| {
+        let points = side.points.iter();
+        let at = points.filter(|point| (point.x - position as f64).abs() < 0.5);
+        joined(at.map(|point| main.figure.text(point.y)), ", ")
+    };
+    let table = Table::of(&main.name, 1..=positions.min(ROWS_MAX), |position| {
+        let cells =
+            series.iter().map(|side| (number(&side.label), values_at(side, position).into()));
+        std::iter::once((number(name), position.to_string().into()))
+            .chain(cells)
+            .collect::<Vec<_>>()
+    });
+    let content = Content::Points { ticks, names: Vec::new(), series };
+    Some(Chart::new(format!("{id}-runs"), "Runs", summary, [x, y], content).with_table(table))
+}
+
+/// How the time of a transaction became longer or shorter.
+fn time(id: &str, found: &StageComparison) -> Option<Chart> {
+    let time = found.time.as_ref()?;
+    let longest = time.a_us.max(time.b_us);
+    let parts = time.parts.iter().map(|part| (part.part.name(), part.change_us));
+    let (large, small): (Vec<_>, Vec<_>) =
+        parts.partition(|(_, change)| change.abs() >= longest * PART_MIN);
+    // The changes are means within blocks, and need not add up.
+    let rest = time.b_us - time.a_us - large.iter().map(|(_, change)| change).sum::<f64>();
+    let rest = (!small.is_empty() || rest.abs() >= longest * PART_MIN).then_some(("rest", rest));
+    let (mut names, mut points) = (Vec::new(), Vec::new());
+    let mut add = |name: &str, us: f64, label: String| {
+        let (x, label) = (names.len() as f64, Some(label));
+        points.push(Estimated { x, y: rounded(us), label, ..Estimated::default() });
+        names.push(name.to_owned());
+    };
+    let mut us = time.a_us;
+    add("A", us, duration_us(us));
+    for (name, change) in large.into_iter().chain(rest) {
+        us += change;
+        add(name, us, signed(change));
+    }
+    add("B", time.b_us, duration_us(time.b_us));
+    let highest = points.iter().map(|point| point.y).fold(0.0, f64::max);
+    let ticks: Vec<f64> = points.iter().map(|point| point.x).collect();
+    let x = Axis::of("part of the time", Unit::Count, AxisScale::Linear)
+        .within((-0.6, ticks.len() as f64 - 0.4));
+    let y = Axis::of("", Unit::DurationUs, AxisScale::Linear).within((0.0, highest * 1.12));
+    let summary = format!(
+        "From {} in A to {} in B ({}), by part.",
+        duration_us(time.a_us),
+        duration_us(time.b_us),
+        signed(time.b_us - time.a_us)
+    );
+    let label = "time of a transaction".to_owned();
+    let series = vec![PointSeries { label, style: PointStyle::Steps, points }];
+    let content = Content::Points { ticks, names, series };
+    Some(Chart::new(format!("{id}-time"), "Time of a transaction", summary, [x, y], content))
+}
