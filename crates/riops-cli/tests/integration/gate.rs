@@ -9,7 +9,7 @@ use crate::crash::kill;
 use crate::fixture::{CommandOutput, Database, database, folder};
 
 const FILE: &str = r#"
-effect = "50%"
+effect = "90%"
 blocks-max = 8
 repeat-disturbed = 0
 build = "test ! -e broken && cp bench.sql $PREFIX"
