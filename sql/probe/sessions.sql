@@ -1,7 +1,5 @@
 -- The own sessions by wait event, with the idle ones, and other backends that do work. `{own}` is the condition for the own ones,
 -- `{place}` a text that distinguishes them further.
--- Prepared, to be planned once.
-prepare riops_sessions as
 select {own},
        case when {own} then {place}
             when a.backend_type = 'autovacuum worker' then 'autovacuum'

@@ -330,6 +330,27 @@ fn a_session_pool_of_one_connection_is_enough_for_one_session_of_a_script() {
 }
 
 #[test]
+fn the_connections_of_a_small_pool_are_counted() {
+    let database = database("pgbouncer_two");
+    let (folder, certificates) = folder_with_certificates("pgbouncer-two", &database);
+    let good = ("good", &certificates);
+    let two = "default_pool_size = 2";
+    let Some(pooler) = pgbouncer_with(two, &folder, &database, "transaction", good) else {
+        return;
+    };
+    let script = folder.join("sleep.sql");
+    std::fs::write(&script, "select pg_sleep(0.02)").unwrap();
+    let line = format!(
+        "run script -f {} --time 3 -c 8 --protocol simple --warmup 0 --no-store --output json -d postgresql://u_trust@127.0.0.1:{}/pgbouncer_two",
+        script.display(),
+        pooler.port
+    );
+    let record = CommandOutput::of(&mut command(&line)).expect(0).json();
+    // The sample takes one of the two connections.
+    assert_eq!(record["stages"][0]["probes"]["backends_max"], 1, "{record}");
+}
+
+#[test]
 fn parallel_plans_through_a_transaction_pool_break_the_access_path() {
     let database = database("pgbouncer_parallel");
     let (folder, certificates) = folder_with_certificates("pgbouncer-parallel", &database);

@@ -129,6 +129,8 @@ fn an_own_database_is_created_once_and_dropped_only_if_riops_created_it() {
         choose_database(server, &choice, &Interrupt::new()).unwrap()
     };
     let own = choose(&embedded, "reset \"own\" 1");
+    let extension = "select extname from pg_extension where extname = 'pg_stat_statements'";
+    assert_eq!(value(&own, extension), "pg_stat_statements");
     let mut connection = open(&own.conninfo);
     connection.execute("create table kept ()").unwrap();
     drop(connection);

@@ -1,6 +1,5 @@
 //! Foreign load, the limits of the client, and what the sessions waited for.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 

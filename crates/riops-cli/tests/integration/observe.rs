@@ -133,14 +133,15 @@ fn a_command_in_another_database_is_named() {
         let sql = format!(
             "do $$ begin
             while not exists (select from pg_stat_activity as sampler, pg_stat_activity as own
-                               where sampler.query = 'execute riops_sessions' and sampler.state = 'idle'
+                               where sampler.query = 'execute riops_observed' and sampler.state = 'idle'
                                  and sampler.datname = '{here}'
                                  and own.pid = pg_backend_pid() and sampler.query_start > own.query_start) loop
                 perform pg_stat_clear_snapshot(), pg_sleep(0.01);
             end loop;
         end $$"
         );
-        let command = [&psql, "-X", "-q", "-d", url, "-o", "/dev/null", "-c", &sql];
+        let limit = "set statement_timeout = '10min'";
+        let command = [&psql, "-X", "-q", "-d", url, "-o", "/dev/null", "-c", limit, "-c", &sql];
         observed(&database, "--output json", &command).expect(0).json()
     };
     let elsewhere = command(&other.url);

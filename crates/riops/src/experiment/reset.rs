@@ -14,6 +14,7 @@ use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Plan, PlanError, PreparePolicy};
 use crate::record::Flavor;
 use crate::run::{Observer, Prepare, RunError, prepare};
+use crate::server::embedded::enable_statement_statistics;
 use crate::server::{Connection, ConnectionError, Feature, Server};
 use crate::units::sql::{identifier, literal};
 
@@ -141,8 +142,11 @@ pub fn choose_database(
         return Ok(server.clone());
     }
     let mut connection = Connection::open(&server.conninfo, interrupt)?;
-    create_empty(&mut connection, name, OWN_MARK)?;
-    Ok(with_database(server, name))
+    let own = with_database(server, name);
+    if create_empty(&mut connection, name, OWN_MARK)? {
+        enable_statement_statistics(&own.conninfo, interrupt)?;
+    }
+    Ok(own)
 }
 
 /// Drops a database that [`choose_database`] created. Returns whether it was dropped: a database that riops did not
@@ -347,26 +351,24 @@ pub(super) fn drop_copies(
     Ok(dropped)
 }
 
-/// Creates an empty database with this comment; keeps an existing one.
+/// Creates an empty database with this comment; keeps an existing one. Returns whether it was created.
 pub(super) fn create_empty(
     connection: &mut Connection,
     name: &str,
     mark: &str,
-) -> Result<(), ResetError> {
+) -> Result<bool, ResetError> {
     if find(connection, name)?.is_some() {
-        return Ok(());
+        return Ok(false);
     }
     // Like the cluster: template1 may have been changed.
     match connection.execute(&format!("create database {} template template0", identifier(name))) {
         // Another riops was faster.
-        Err(error) if is_duplicate(&error) => return Ok(()),
+        Err(error) if is_duplicate(&error) => return Ok(false),
         created => created.map_err(|error| refused(connection, "template0", error))?,
     }
-    Ok(connection.execute(&format!(
-        "comment on database {} is {}",
-        identifier(name),
-        literal(mark)
-    ))?)
+    let comment = format!("comment on database {} is {}", identifier(name), literal(mark));
+    connection.execute(&comment)?;
+    Ok(true)
 }
 
 /// Drops a database if it has this comment. Returns whether it was dropped.

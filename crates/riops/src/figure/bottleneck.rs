@@ -24,6 +24,9 @@ const CPU_SHARE: f64 = 0.2;
 /// Normal duration of a round trip. A longer wait for a reply is a delay of the network.
 const ROUND_TRIP_US: f64 = 200.0;
 
+/// From this share of the connections of a pooler on that sessions use on average, they are too few.
+const POOL_SHARE: f64 = 0.5;
+
 /// The waits in the server for anything but locks.
 const WAITS: [TimePart; 10] = [
     TimePart::Read,
@@ -60,6 +63,8 @@ pub enum Bottleneck {
     Rate,
     /// Waits of the server's processes for anything but locks.
     Waits,
+    /// The connections of a pooler to the server.
+    Pool,
     /// The network, or a proxy, between client and server.
     Network,
     /// None: the script waits.
@@ -81,6 +86,7 @@ texts!(
         SharedCpu: "cpu",
         Rate: "requested_rate",
         Waits: "waits",
+        Pool: "pool",
         Network: "network",
         ThinkTime: "think_time",
         ForeignCpu: "cpu_used_by_others",
@@ -142,6 +148,7 @@ impl Summary<'_> {
             (Bottleneck::Locks, is_locked),
             (Bottleneck::Waits, waits),
             (Bottleneck::ForeignCpu, cpu_is_full && is_foreign),
+            (Bottleneck::Pool, is_delayed && self.is_pool_used()),
             (Bottleneck::Network, is_delayed),
             (Bottleneck::BusyDevice, devices.iter().any(is_busy)),
             (Bottleneck::Waiting, shared),
@@ -157,6 +164,23 @@ impl Summary<'_> {
         let server_us = time.of(TimePart::Cpu) + time.of(TimePart::RunQueue);
         server_us + client_us >= CPU_SHARE * time.busy_us()
             || cpu.is_some_and(ClientCpu::is_contended)
+    }
+
+    /// The connections of a pooler to the server, if they are fewer than the sessions: those of the run in a sample, and the one
+    /// that takes the sample.
+    pub fn pool(&self) -> Option<u64> {
+        self.record.target.pooler.as_ref()?;
+        Some(self.stage.probes.as_ref()?.backends_max? + 1)
+    }
+
+    /// Whether sessions use most connections of a pool.
+    fn is_pool_used(&self) -> bool {
+        let Some((pool, waits)) = self.pool().zip(self.waits()) else {
+            return false;
+        };
+        let active = waits.iter().filter(|wait| TimePart::of_event(&wait.event).is_some());
+        let share: f64 = active.map(|wait| wait.share).sum();
+        share * f64::from(self.stage.sessions) >= POOL_SHARE * (pool - 1) as f64
     }
 
     /// The time of the network of each statement.
@@ -177,6 +201,7 @@ impl Summary<'_> {
             Bottleneck::SharedCpu => "CPU",
             Bottleneck::ForeignCpu => "CPU, used by others",
             Bottleneck::Waits => "waits",
+            Bottleneck::Pool => "pool",
             Bottleneck::Network => "network",
             Bottleneck::ThinkTime => "none (think time)",
             Bottleneck::Device => "device",
@@ -328,6 +353,26 @@ mod tests {
             spend(record, &[(TimePart::Lock, 0.11), (TimePart::Cpu, 0.01)], 10.0);
         });
         assert_eq!(found, Bottleneck::Locks);
+    }
+
+    #[test]
+    fn the_pool_is_the_limit_if_the_sessions_use_its_connections() {
+        let found = |backends_max: Option<u64>, active: f64| {
+            let mut record = example_record();
+            let stage = &mut record.stages[0];
+            (stage.machine_busy_share, stage.sessions) = (Some(0.2), 8);
+            (stage.transactions, stage.statements) = (12_000, 12_000);
+            spend(&mut record, &[(TimePart::Cpu, 0.1)], 1.0);
+            let probes = record.stages[0].probes.as_mut().unwrap();
+            (probes.backends_max, probes.waits[0].share) = (backends_max, active / 8.0);
+            record.target.pooler = Some("a pooler".to_owned());
+            let summary = Summary::of(&record).unwrap();
+            (summary.bottleneck(), summary.pool())
+        };
+        assert_eq!(found(Some(1), 0.7), (Bottleneck::Pool, Some(2)));
+        // Opened at a peak, and seldom used since then.
+        assert_eq!(found(Some(5), 0.7), (Bottleneck::Network, Some(6)));
+        assert_eq!(found(None, 0.7), (Bottleneck::Network, None));
     }
 
     #[test]

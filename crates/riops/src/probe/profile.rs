@@ -22,6 +22,18 @@ pub const AUTOVACUUM: &str = "autovacuum";
 /// Event of the sessions that wait for their client.
 const IDLE: &str = "idle";
 
+/// Returns the wait event of an active process: state, type and name of the event.
+pub(super) fn active_event(row: &Vec<Option<String>>) -> Option<String> {
+    match row.as_slice() {
+        [Some(state), kind, event] if state == "active" => Some(
+            kind.as_ref()
+                .zip(event.as_ref())
+                .map_or_else(|| RUNNING.to_owned(), |(kind, event)| format!("{kind}:{event}")),
+        ),
+        _ => None,
+    }
+}
+
 /// Counts of samples.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
@@ -36,6 +48,8 @@ pub(super) struct Profile {
     blockers: BTreeMap<(String, String, bool), u64>,
     /// The events by part.
     pub(super) batches: Batches,
+    /// Most backends of the run in a sample, with idle ones.
+    backends_max: u64,
 }
 
 impl Profile {
@@ -52,13 +66,16 @@ impl Profile {
     /// place or else their application, their wait event, and their number. Returns whether any of the run waits for a lock.
     pub(super) fn add_sessions(&mut self, sessions: u32, rows: &[Vec<Option<String>>]) -> bool {
         self.samples += 1;
-        let (mut seen, mut waits_for_lock) = (0, false);
+        let (mut seen, mut backends, mut waits_for_lock) = (0, 0, false);
         let mut counts = [0; TimePart::COUNT];
         for row in rows {
             let [own, Some(name), Some(event), Some(number)] = row.as_slice() else {
                 continue;
             };
             let number: u64 = number.parse().unwrap_or(0);
+            if own.as_deref() == Some("t") {
+                backends += number;
+            }
             if own.as_deref() == Some("t") && event == IDLE && sessions > 0 {
                 // Also those of riops itself: the idle sessions of a run are the missing ones.
                 continue;
@@ -75,6 +92,7 @@ impl Profile {
                 *self.others.entry(name.clone()).or_default() += number;
             }
         }
+        self.backends_max = self.backends_max.max(backends);
         self.batches.add(u64::from(sessions).max(seen), &counts);
         *self.events.entry(IDLE.to_owned()).or_default() +=
             u64::from(sessions).saturating_sub(seen);
@@ -113,6 +131,11 @@ impl Profile {
     /// Returns the databases of the sessions, if the samples have them.
     pub(super) fn databases(&self) -> Vec<String> {
         self.places.iter().filter(|place| !place.is_empty()).cloned().collect()
+    }
+
+    /// Returns the most backends of the run in a sample, if they were fewer than this number of sessions.
+    pub(super) fn backends_max(&self, sessions: u32) -> Option<u64> {
+        Some(self.backends_max).filter(|most| (1..u64::from(sessions)).contains(most))
     }
 
     /// Returns the mean number of sessions in the samples.

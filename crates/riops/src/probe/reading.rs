@@ -37,6 +37,24 @@ pub(super) fn schema(
     ))
 }
 
+/// Prepares a query that is sent often, to be parsed and planned once, if no other client gets the session. Returns what
+/// executes it.
+///
+/// # Errors
+/// [`ConnectionError`] if the server refuses the query.
+pub(super) fn prepared(
+    connection: &mut Connection,
+    is_dedicated: bool,
+    name: &str,
+    sql: &str,
+) -> Result<String, ConnectionError> {
+    if !is_dedicated {
+        return Ok(sql.to_owned());
+    }
+    connection.execute(&format!("prepare {name} as {sql}"))?;
+    Ok(format!("execute {name}"))
+}
+
 /// Keeps the queries of a session, which do not belong to the load, out of the statistics of statements. Without the extension
 /// or the privilege, the setting is refused.
 ///

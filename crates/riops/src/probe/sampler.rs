@@ -15,19 +15,16 @@ use super::cpu::{self, MachineCpu, process_cpu_s};
 use super::database::LOG_POSITION;
 use super::device::{Device, DeviceCounters};
 pub use super::profile::AUTOVACUUM;
-use super::profile::{self, Profile, RUNNING};
-use super::reading::{column, integers, leave_untracked};
+use super::profile::{self, Profile, active_event};
+use super::reading::{column, integers, leave_untracked, prepared};
 use super::wait_sampling::WaitSampling;
 use crate::host::Interrupt;
 use crate::plan::PointLength;
 use crate::record::{DeviceUse, Memory, ProbePoint, Sampled, ServerProgress};
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
-/// Prepared once to avoid repeated parsing and planning.
-const PREPARE_WAIT_SAMPLE: &str = "prepare riops_look (integer) as
-    select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
-/// The same for all sessions of a run.
-const PREPARE_SESSIONS_SAMPLE: &str = include_str!("../../sql/probe/sessions.sql");
+/// What all sessions of a run do.
+const SESSIONS_SAMPLE: &str = include_str!("../../sql/probe/sessions.sql");
 /// The condition for the sessions of a run, which are in one database.
 const OF_RUN: &str = "a.application_name = current_setting('application_name')";
 const NO_PLACE: &str = "''";
@@ -71,10 +68,14 @@ struct ServerSampler {
     connection: Connection,
     /// Backend process of this connection, if it runs on this machine.
     own_process: Option<i32>,
+    /// Whether no other client gets the session.
+    is_dedicated: bool,
     watched: Watched,
     /// The extension `pg_wait_sampling`, if it is installed.
     wait_sampling: Option<WaitSampling>,
     checkpoints_sql: &'static str,
+    /// The query of all sessions.
+    sessions_sql: String,
     /// Whether the connection failed.
     has_failed: bool,
     /// Queries that failed before. An older server does not support them and would log an error each
@@ -100,7 +101,8 @@ impl Sampler {
         Self { interval, length, server: None, on_point: None, running: None, sampled }
     }
 
-    /// Adds the server; `is_local` states whether its processes run on this machine.
+    /// Adds the server. `is_local` states whether its processes run on this machine, `is_dedicated` whether no other client gets
+    /// the session of a connection.
     ///
     /// # Errors
     /// Returns [`ConnectionError`] if the connection cannot be established or prepared.
@@ -108,25 +110,29 @@ impl Sampler {
         mut self,
         conninfo: &ConnInfo,
         checkpoints_sql: &'static str,
-        is_local: bool,
+        (is_local, is_dedicated): (bool, bool),
         interrupt: &Interrupt,
     ) -> Result<Self, ConnectionError> {
         let mut connection = Connection::open(conninfo, interrupt)?;
         // An interruption applies to the watched statement, not to this connection.
         connection.set_interrupt(&Interrupt::new());
-        leave_untracked(&mut connection)?;
-        connection.execute(PREPARE_WAIT_SAMPLE)?;
-        connection.execute(&sessions_sample(OF_RUN, NO_PLACE))?;
+        if is_dedicated {
+            leave_untracked(&mut connection)?;
+        }
+        let sessions = sessions_sample(OF_RUN, NO_PLACE);
+        let sessions_sql = prepared(&mut connection, is_dedicated, "riops_sessions", &sessions)?;
         let wait_sampling = WaitSampling::new(&mut connection)?;
-        let own_process = is_local.then_some(connection.session_info().process);
+        let own_process = (is_local && is_dedicated).then_some(connection.session_info().process);
         self.server = Some(ServerSampler {
             connection,
             own_process,
+            is_dedicated,
             watched: Watched::Nothing,
             wait_sampling,
             has_failed: false,
             failed_queries: BTreeSet::new(),
             checkpoints_sql,
+            sessions_sql,
         });
         Ok(self)
     }
@@ -153,9 +159,10 @@ impl Sampler {
     /// Returns [`ConnectionError`] if the query cannot be prepared.
     pub fn observe(&mut self, own: &str, on_point: OnPoint) -> Result<(), ConnectionError> {
         if let Some(server) = &mut self.server {
-            server.connection.execute("deallocate riops_sessions")?;
-            let own = format!("({own} and not {OF_RUN})");
-            server.connection.execute(&sessions_sample(&own, DATABASE))?;
+            let sql = sessions_sample(&format!("({own} and not {OF_RUN})"), DATABASE);
+            let name = "riops_observed";
+            let ServerSampler { connection, is_dedicated, sessions_sql, .. } = server;
+            *sessions_sql = prepared(connection, *is_dedicated, name, &sql)?;
         }
         self.watch_sessions(0, on_point);
         Ok(())
@@ -311,8 +318,10 @@ impl SamplerThread {
         sampled.others = profile.others();
         sampled.blockers = profile.blockers();
         let watched = self.server.as_ref().map(|server| &server.watched);
-        sampled.observed_sessions =
-            (watched == Some(&Watched::Sessions(0))).then(|| profile.sessions());
+        if let Some(&Watched::Sessions(sessions)) = watched {
+            sampled.observed_sessions = (sessions == 0).then(|| profile.sessions());
+            sampled.backends_max = profile.backends_max(sessions);
+        }
         sampled.databases = profile.databases();
         sampled.session_time = profile.batches.shares();
         let extension = self.server.as_ref().and_then(|server| server.wait_sampling.as_ref());
@@ -470,13 +479,15 @@ impl SamplerThread {
         match server.watched {
             Watched::Nothing => {}
             Watched::Process(process, _) => {
-                let rows = server.query(&format!("execute riops_look({process})"));
+                let rows = server.query(&format!(
+                    "select state, wait_event_type, wait_event from pg_stat_get_activity({process})"
+                ));
                 if let Some(event) = rows.as_deref().and_then(<[_]>::first).and_then(active_event) {
                     profile.add_process(event);
                 }
             }
             Watched::Sessions(sessions) => {
-                if let Some(rows) = server.query("execute riops_sessions")
+                if let Some(rows) = server.query(&server.sessions_sql.clone())
                     && profile.add_sessions(sessions, &rows)
                     && let Some(rows) = server.query(BLOCKERS)
                 {
@@ -488,19 +499,7 @@ impl SamplerThread {
 }
 
 fn sessions_sample(own: &str, place: &str) -> String {
-    PREPARE_SESSIONS_SAMPLE.replace("{own}", own).replace("{place}", place)
-}
-
-/// Returns the wait event of an active process: state, type and name of the event.
-fn active_event(row: &Vec<Option<String>>) -> Option<String> {
-    match row.as_slice() {
-        [Some(state), kind, event] if state == "active" => Some(
-            kind.as_ref()
-                .zip(event.as_ref())
-                .map_or_else(|| RUNNING.to_owned(), |(kind, event)| format!("{kind}:{event}")),
-        ),
-        _ => None,
-    }
+    SESSIONS_SAMPLE.replace("{own}", own).replace("{place}", place)
 }
 
 impl ServerSampler {

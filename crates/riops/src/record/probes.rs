@@ -168,6 +168,9 @@ pub struct Sampled {
     pub session_time_source: Option<String>,
     /// Mean number of sessions in the samples, if riops only observed them.
     pub observed_sessions: Option<f64>,
+    /// Most connections of a loop to the server in a sample, with idle ones, if they are fewer than its sessions: a pooler shares
+    /// them. The connection that takes the sample is another one.
+    pub backends_max: Option<u64>,
     /// Steps of the system clock of this machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clock_steps: Vec<ClockStep>,

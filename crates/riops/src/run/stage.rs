@@ -291,14 +291,13 @@ impl ActiveRun<'_> {
         let sampler = Sampler::new(self.plan.interval(), self.plan.point_length());
         let visible = *connections == Connections::All
             && self.nodes.allowed().len() == 1
-            && !self.environment.is_transaction_pooled()
             && self.control.dialect().has(Feature::WaitEvents);
         if !visible {
             return Ok(sampler);
         }
         let checkpoints = checkpoints_sql(&mut self.control)?;
-        let is_local = self.environment.shares_files;
-        match sampler.with_server(&self.server.conninfo, checkpoints, is_local, self.interrupt) {
+        let kind = (self.environment.shares_files, !self.environment.is_transaction_pooled());
+        match sampler.with_server(&self.server.conninfo, checkpoints, kind, self.interrupt) {
             Ok(sampler) => Ok(sampler),
             Err(ConnectionError::Interrupted) => Err(ConnectionError::Interrupted.into()),
             // The run itself may still be possible, with the last free connections.

@@ -32,7 +32,7 @@ pub(in crate::report) fn bottleneck(document: &mut Document, summary: &Summary<'
             percent(summary.foreign_machine_share().unwrap_or_default())
         ),
         Bottleneck::Waits => waits_text(summary),
-        Bottleneck::Network => network_text(summary),
+        Bottleneck::Pool | Bottleneck::Network => network_text(summary),
         Bottleneck::ThinkTime => think_text(summary),
         Bottleneck::Device => full_device_text(summary),
         Bottleneck::BusyDevice => {
@@ -67,11 +67,14 @@ fn waits_text(summary: &Summary<'_>) -> String {
 
 /// How long a transaction waits while the server does nothing for it.
 fn network_text(summary: &Summary<'_>) -> String {
-    let what = match summary.record.target.pooler {
-        Some(_) => {
-            "the pooler or the network: it may have fewer connections to the server than there are sessions"
-        }
-        None => "the network, or a proxy",
+    let what = match (summary.bottleneck(), &summary.record.target.pooler) {
+        (Bottleneck::Pool, _) => format!(
+            "the pooler: about {} to the server for {}",
+            number_of(summary.pool().unwrap_or_default(), "connection"),
+            number_of(summary.stage.sessions.into(), "session")
+        ),
+        (_, Some(_)) => "the pooler or the network".to_owned(),
+        (_, None) => "the network, or a proxy".to_owned(),
     };
     format!(
         "{what}; {}",

@@ -110,7 +110,7 @@ impl Steps {
         let sampler = Sampler::new(plan.interval(), plan.point_length()).with_server(
             &location.server.conninfo,
             checkpoints_sql(&mut control)?,
-            active.environment.local_data().is_some(),
+            (active.environment.local_data().is_some(), true),
             active.interrupt,
         )?;
         active.control = control;

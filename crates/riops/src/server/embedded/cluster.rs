@@ -22,7 +22,7 @@ use super::work::WorkDirectory;
 use super::{mark, places, postmaster};
 use crate::host::files::last_bytes;
 use crate::host::{Interrupt, machine};
-use crate::server::connection::Connection;
+use crate::server::connection::{Connection, ConnectionError};
 use crate::server::conninfo::{ConnInfo, remove_variables};
 
 /// Below this size of /dev/shm, the dynamic shared memory of parallel queries goes to files.
@@ -84,7 +84,7 @@ pub(super) fn start(
                     state = rename_superuser(&state, interrupt)?;
                     write_state(home, &state)?;
                 }
-                enable_statement_statistics(&state, interrupt)?;
+                enable_statement_statistics(&state.conninfo(), interrupt)?;
                 bind(home, &state, interrupt)?;
                 return Ok(state);
             }
@@ -341,13 +341,15 @@ fn free_port(preferred: Option<u16>) -> Result<u16> {
         .map_err(|error| EmbeddedError::NoServer(format!("no free TCP port on 127.0.0.1: {error}")))
 }
 
-/// Creates `pg_stat_statements`, so that statement statistics are available for diagnosis.
-fn enable_statement_statistics(state: &State, interrupt: &Interrupt) -> Result<()> {
-    let preloaded = state.settings.iter().any(|(name, value)| {
-        name == "shared_preload_libraries" && value.contains("pg_stat_statements")
-    });
-    if preloaded {
-        let mut connection = Connection::open(&state.conninfo(), interrupt)?;
+/// Creates `pg_stat_statements` in a database of a server that has loaded it, so that statement statistics are available for
+/// diagnosis.
+pub(crate) fn enable_statement_statistics(
+    conninfo: &ConnInfo,
+    interrupt: &Interrupt,
+) -> std::result::Result<(), ConnectionError> {
+    let mut connection = Connection::open(conninfo, interrupt)?;
+    let loaded = connection.query_value("show shared_preload_libraries")?;
+    if loaded.is_some_and(|names| names.contains("pg_stat_statements")) {
         connection.execute("create extension if not exists pg_stat_statements schema public")?;
     }
     Ok(())

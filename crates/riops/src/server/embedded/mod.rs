@@ -57,6 +57,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 pub use account::Account;
+pub(crate) use cluster::enable_statement_statistics;
 pub use error::EmbeddedError;
 pub use home::Home;
 pub use keeper::{KeeperSpec, run as run_keeper};
