@@ -105,11 +105,14 @@ fn warnings(record: &serde_json::Value) -> Vec<String> {
 fn processes_that_a_command_leaves_behind_are_named() {
     let database = database("observe_orphans");
     let folder = tempfile::tempdir().unwrap();
-    let id = folder.path().join("id");
+    let [id, ended] = ["id", "ended"].map(|name| folder.path().join(name));
     // One that still runs, and one that has ended when the command ends.
     let script = format!(
-        "(sleep 600 >/dev/null 2>&1 & echo $! >{0}); (true & true); until [ -s {0} ]; do :; done",
-        id.display()
+        "(sleep 600 >/dev/null 2>&1 & echo $! >{0}); (true & echo $! >{1})
+        until grep -q sleep /proc/$(cat {0})/comm; do :; done
+        until ! grep -qs '^State:.[^Z]' /proc/$(cat {1})/status; do :; done",
+        id.display(),
+        ended.display()
     );
     let record = observed(&database, "--output json", &["sh", "-c", &script]).expect(0).json();
     let left: u32 = std::fs::read_to_string(&id).unwrap().trim().parse().unwrap();
