@@ -2,8 +2,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use riops::experiment::history_figures;
-use riops::figure::{CostKind, Figure};
+use riops::experiment::HistoryChoice;
+use riops::figure::CostKind;
 
 use super::runs::{FilterOptions, Output};
 use super::shared::StoreOptions;
@@ -41,7 +41,7 @@ pub(crate) struct History {
     pub(crate) filter: FilterOptions,
     /// Figure [default: the main figure of the workload]
     #[arg(long, value_name = "NAME", value_parser = history_figure())]
-    pub(crate) figure: Option<Figure>,
+    pub(crate) figure: Option<HistoryChoice>,
     /// Maximum number of runs, the newest ones
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
@@ -94,9 +94,9 @@ pub(crate) enum FailOn {
 }
 
 /// Parses a figure of stored stages.
-fn history_figure() -> impl TypedValueParser<Value = Figure> {
-    PossibleValuesParser::new(history_figures().map(Figure::option)).try_map(|name| {
-        let found = history_figures().find(|each| each.option() == name);
+fn history_figure() -> impl TypedValueParser<Value = HistoryChoice> {
+    PossibleValuesParser::new(HistoryChoice::all().map(|each| each.option)).try_map(|name| {
+        let found = HistoryChoice::all().find(|each| each.option == name);
         found.ok_or("not a figure of stored stages")
     })
 }

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::experiment::GateVerdict;
 use riops::experiment::comparison::{self, Comparison, Group};
+use riops::experiment::{GateVerdict, history_of};
 use riops::report;
 use riops::stats::{Outcome, Settings};
 use riops::store::{RunFilter, RunKey, Store};
@@ -85,9 +85,13 @@ pub(super) fn history(options: &History, ui: Ui) -> Result<ExitCode> {
         return refuse("no valid run matches; list the runs with `riops runs list`");
     }
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
-    let mut series =
-        riops::experiment::history(&runs, &store.stages(&ids)?, options.figure, options.effect.0);
     let record = |id: &str| store.select(id).ok()?.into_iter().next();
+    let figures = options.figure.as_ref().map_or(&[][..], |choice| &choice.figures);
+    let stages = store.stages(&ids)?;
+    let mut series = history_of(&runs, &stages, figures, options.effect.0, &record);
+    if series.is_empty() && options.figure.is_some() {
+        return refuse("no run that matches has this figure");
+    }
     for each in &mut series {
         each.explain(&record);
     }

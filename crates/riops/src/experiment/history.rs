@@ -4,16 +4,40 @@ use serde::Serialize;
 
 use super::comparison::{TimeChange, change_of_time};
 use super::gate::GateVerdict;
-use crate::figure::Figure;
+use crate::figure::{CostKind, Figure};
 use crate::plan::WorkPlan;
 use crate::record::{Record, Validity};
 use crate::stats::{ChangePoint, ChangeSettings, Direction, Noise, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary, stages_by_run};
 use crate::units::format::{count, joined, number_of, rate};
 
-/// Returns the figures that can be selected for every series.
-pub fn history_figures() -> impl Iterator<Item = Figure> {
-    [Figure::RowsPerS, Figure::TransactionsPerS].into_iter().chain(Figure::compared_percentiles())
+/// What a history can show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryChoice {
+    /// Spelling in options.
+    pub option: &'static str,
+    /// Name.
+    pub name: &'static str,
+    /// The figures, a series each.
+    pub figures: Vec<Figure>,
+}
+
+impl HistoryChoice {
+    /// Returns all choices for every series.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let rates = [Figure::RowsPerS, Figure::TransactionsPerS].into_iter();
+        let measured = rates.chain(Figure::compared_percentiles()).map(|figure| Self {
+            option: figure.option(),
+            name: figure.name(),
+            figures: vec![figure],
+        });
+        let costs = CostKind::ALL.into_iter().map(|kind| Self {
+            option: kind.option(),
+            name: kind.option(),
+            figures: kind.figures().to_vec(),
+        });
+        measured.chain(costs)
+    }
 }
 
 /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
@@ -220,56 +244,35 @@ impl HistorySeries {
     }
 }
 
-/// The figures of valid runs over time, one series for each stage of each workload with the same number of
-/// sessions and the same rate. `effect` is the smallest relevant change, as a share.
-pub fn history(
+/// The main figures of valid runs over time, one series for each stage of each workload with the same number of sessions and
+/// the same rate. `effect` is the smallest relevant change, as a share.
+pub fn history(runs: &[RunSummary], stages: &[StageSummary], effect: f64) -> Vec<HistorySeries> {
+    history_of(runs, stages, &[], effect, &|_| None)
+}
+
+/// The same for other figures. `record` returns the record of a run, which has the costs.
+pub fn history_of(
     runs: &[RunSummary],
     stages: &[StageSummary],
-    figure: Option<Figure>,
+    figures: &[Figure],
     effect: f64,
+    record: &dyn Fn(&str) -> Option<Record>,
 ) -> Vec<HistorySeries> {
     let mut ordered: Vec<&RunSummary> =
         runs.iter().filter(|run| is_comparable(run) && run.status == "done").collect();
     ordered.sort_by(|one, next| one.started_at.cmp(&next.started_at));
     let by_run = stages_by_run(stages);
+    let needs_records = figures.iter().any(|figure| figure.is_cost());
     let mut series: Vec<(Vec<String>, HistorySeries)> = Vec::new();
     for run in ordered {
+        let record = if needs_records { record(&run.id) } else { None };
         for stage in by_run.get(run.id.as_str()).into_iter().flatten() {
-            let figure = figure.unwrap_or_else(|| main_figure(run, stage));
-            let stored = stage.figure(figure.as_str());
-            let Some(value) = stored.filter(|&value| value > 0.0) else {
-                continue;
-            };
-            let (name, origin) = (name_of(run, stage), origin_of(run));
-            let point = HistoryPoint {
-                run: run.id.clone(),
-                started_at: run.started_at.clone(),
-                value,
-                at_least: is_bound(figure, stage),
-                marks: run.marks.clone(),
-                acknowledged: run.tags.get(ACKNOWLEDGED).cloned(),
-            };
-            let is_same = |(known, each): &&mut (Vec<String>, HistorySeries)| {
-                *known == origin && each.name == name && each.figure == figure
-            };
-            if let Some((_, known)) = series.iter_mut().find(is_same) {
-                known.points.push(point);
-            } else {
-                let (points, changes) = (vec![point], Vec::new());
-                let at = stage.position.saturating_sub(1) as usize;
-                let (runs_needed, verdict) = (0, GateVerdict::Inconclusive);
-                series.push((
-                    origin,
-                    HistorySeries {
-                        stage: at,
-                        name,
-                        figure,
-                        points,
-                        changes,
-                        runs_needed,
-                        verdict,
-                    },
-                ));
+            let main = [main_figure(run, stage)];
+            for &figure in if figures.is_empty() { &main } else { figures } {
+                let value = value_of(figure, stage, record.as_ref());
+                if let Some(value) = value.filter(|&value| value > 0.0) {
+                    add(&mut series, run, stage, (figure, value));
+                }
             }
         }
     }
@@ -279,6 +282,55 @@ pub fn history(
         each.judge(effect);
     }
     series
+}
+
+/// The position of a stage in its record.
+fn place_of(stage: &StageSummary) -> usize {
+    stage.position.saturating_sub(1) as usize
+}
+
+/// The value of a stage.
+fn value_of(figure: Figure, stage: &StageSummary, record: Option<&Record>) -> Option<f64> {
+    if !figure.is_cost() {
+        return stage.figure(figure.as_str());
+    }
+    figure.of(record?, record?.stages.get(place_of(stage))?)
+}
+
+/// Adds the value of a stage to its series.
+fn add(
+    series: &mut Vec<(Vec<String>, HistorySeries)>,
+    run: &RunSummary,
+    stage: &StageSummary,
+    (figure, value): (Figure, f64),
+) {
+    let (name, origin) = (name_of(run, stage), origin_of(run));
+    let point = HistoryPoint {
+        run: run.id.clone(),
+        started_at: run.started_at.clone(),
+        value,
+        at_least: is_bound(figure, stage),
+        marks: run.marks.clone(),
+        acknowledged: run.tags.get(ACKNOWLEDGED).cloned(),
+    };
+    let is_same = |(known, each): &&mut (Vec<String>, HistorySeries)| {
+        *known == origin && each.name == name && each.figure == figure
+    };
+    if let Some((_, known)) = series.iter_mut().find(is_same) {
+        return known.points.push(point);
+    }
+    let (points, changes) = (vec![point], Vec::new());
+    let (runs_needed, verdict) = (0, GateVerdict::Inconclusive);
+    let new = HistorySeries {
+        stage: place_of(stage),
+        name,
+        figure,
+        points,
+        changes,
+        runs_needed,
+        verdict,
+    };
+    series.push((origin, new));
 }
 
 /// Runs of other tools are comparable with each other.
@@ -331,6 +383,30 @@ fn named_by_origin(series: Vec<(Vec<String>, HistorySeries)>) -> Vec<HistorySeri
 mod tests {
     use super::*;
     use crate::experiment::example::{SHIFT, stored};
+    use crate::record::CostRecord;
+    use crate::report::example_record;
+
+    #[test]
+    fn costs_come_from_the_records() {
+        let (runs, stages) = stored(&[1_000.0; 24], 4);
+        let record = |id: &str| {
+            let at = runs.iter().position(|run| run.id == id)?;
+            let wal_bytes = [100.0, 150.0][at / 12] + (at % 3) as f64;
+            let mut record = example_record();
+            record.stages[0].cost =
+                Some(CostRecord { wal_bytes: Some(wal_bytes), ..CostRecord::default() });
+            Some(record)
+        };
+        let of = |kind: CostKind| history_of(&runs, &stages, kind.figures(), 0.02, &record);
+        let found = of(CostKind::Wal);
+        let [series] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((series.figure, series.points.len()), (Figure::WalBytesPerTransaction, 24));
+        let changes: Vec<_> =
+            series.changes.iter().map(|change| (change.index, change.outcome)).collect();
+        assert_eq!(changes, [(12, Outcome::Slower)]);
+        assert_eq!(series.verdict, GateVerdict::Slower);
+        assert_eq!(of(CostKind::Cpu), []);
+    }
 
     #[test]
     fn only_comparable_valid_runs_form_a_series() {
@@ -339,7 +415,7 @@ mod tests {
         runs.extend(other_runs);
         stages.extend(other_stages);
         runs[0].valid = false;
-        let lengths: Vec<_> = history(&runs, &stages, None, 0.02)
+        let lengths: Vec<_> = history(&runs, &stages, 0.02)
             .iter()
             .map(|series| (series.name.clone(), series.points.len()))
             .collect();
@@ -349,7 +425,7 @@ mod tests {
         for run in &mut runs {
             (run.workload, run.valid) = ("imported".to_owned(), false);
         }
-        let imported = history(&runs, &stages, None, 0.02);
+        let imported = history(&runs, &stages, 0.02);
         assert_eq!(imported.iter().map(|series| series.points.len()).collect::<Vec<_>>(), [12, 3]);
         for run in &mut runs {
             (run.workload, run.valid) = ("rows".to_owned(), true);
@@ -357,7 +433,7 @@ mod tests {
         runs[0].valid = false;
         // Another machine is another series.
         runs[1].client_host = Some("fast".to_owned());
-        let names: Vec<_> = history(&runs, &stages, None, 0.02)
+        let names: Vec<_> = history(&runs, &stages, 0.02)
             .into_iter()
             .map(|series| (series.name, series.points.len()))
             .collect();
@@ -373,11 +449,11 @@ mod tests {
         for run in &mut runs {
             run.rate_per_s = Some(1_000.0);
         }
-        let found = history(&runs, &stages, None, 0.02);
+        let found = history(&runs, &stages, 0.02);
         assert_eq!(found[0].figure, Figure::P99Us);
         assert_eq!(found[0].name, "rows, rate 1,000/s, 4 sessions");
         assert_eq!(found[0].changes, []);
-        let rows = history(&runs, &stages, Some(Figure::RowsPerS), 0.02);
+        let rows = history_of(&runs, &stages, &[Figure::RowsPerS], 0.02, &|_| None);
         assert_eq!(rows[0].changes.len(), 1);
     }
 
@@ -390,7 +466,7 @@ mod tests {
             if let Some(at) = acknowledged {
                 runs[at].tags = [(ACKNOWLEDGED.to_owned(), "new disk".to_owned())].into();
             }
-            history(&runs, &stages, None, 0.02).remove(0)
+            history(&runs, &stages, 0.02).remove(0)
         };
         for (levels, expected) in [
             (&[100.0, 100.0][..], GateVerdict::NotSlower),
@@ -421,7 +497,7 @@ mod tests {
                 levels.iter().enumerate().map(|(at, level)| level * deviation(at)).collect();
             let (mut runs, stages) = stored(&values, 4);
             runs[12].tags = [(ACKNOWLEDGED.to_owned(), "new disk".to_owned())].into();
-            history(&runs, &stages, None, 0.02).remove(0)
+            history(&runs, &stages, 0.02).remove(0)
         };
         let (few, accepted) = (judged(&[80.0; 2]), judged(&[80.0; 3]));
         assert_eq!((few.verdict, few.runs_needed), (GateVerdict::Inconclusive, 3));
@@ -439,7 +515,7 @@ mod tests {
     #[test]
     fn a_change_is_at_the_first_run_after_it() {
         let (runs, stages) = stored(&SHIFT, 4);
-        let found = history(&runs, &stages, None, 0.02);
+        let found = history(&runs, &stages, 0.02);
         let [series] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((series.figure, series.name.as_str()), (Figure::RowsPerS, "rows, 4 sessions"));
         let [change] = series.changes.as_slice() else { panic!("{series:?}") };

@@ -36,7 +36,7 @@ pub use gate::{
     BisectCommit, BisectStep, BisectView, GateRow, GateVerdict, GateView, GateWorkload,
 };
 pub use history::{
-    ACKNOWLEDGED, HistoryChange, HistoryPoint, HistorySeries, history, history_figures,
+    ACKNOWLEDGED, HistoryChange, HistoryChoice, HistoryPoint, HistorySeries, history, history_of,
 };
 pub use reset::{
     ResetError, choose_database, copy_of, drop_copy, drop_own_database, prepare_again,

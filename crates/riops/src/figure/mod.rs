@@ -23,7 +23,7 @@ use crate::record::{AtLeast, CostRecord, NodeRecord, Record, StageRecord};
 use crate::stats::Direction::{HigherIsBetter, LowerIsBetter};
 use crate::stats::{Direction, Interval, mean_intervals, summary};
 use crate::units::format::bytes_each;
-use crate::units::{duration_us, rate};
+use crate::units::{duration_us, rate, texts};
 
 /// The unit of the values of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +135,15 @@ pub enum CostKind {
     /// CPU time of the server.
     Cpu,
 }
+
+texts!(
+    /// Returns the spelling in options.
+    CostKind::option {
+        Wal: "cost:wal",
+        Blocks: "cost:blocks",
+        Cpu: "cost:cpu",
+    }
+);
 
 impl CostKind {
     /// Returns its figures.

@@ -225,7 +225,7 @@ impl Gallery {
             stage.name = self.published_text(&stage.name);
         }
         let label = self.published_text(label);
-        let series = history(&runs, &stages, None, ChangeSettings::default().change_min);
+        let series = history(&runs, &stages, ChangeSettings::default().change_min);
         let found = history_findings(&label, &series, &|run| format!("../runs/{run}.html"));
         let detail = number_of(runs.len() as u64, "run");
         self.page(HISTORIES, history_path(&label), &found, detail)

@@ -1,7 +1,7 @@
 //! A history: its document, page and chart.
 
 use crate::experiment::{GateVerdict, HistoryChange, HistoryPoint, HistorySeries};
-use crate::figure::{self, Figure};
+use crate::figure::Figure;
 use crate::report::chart::{
     Axis, AxisScale, Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit, rounded,
 };
@@ -177,8 +177,10 @@ pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
     let eras = series.points.iter().enumerate().filter_map(|(index, point)| {
         Some(mark(index, shortened(point.acknowledged.as_ref()?, MARK_MAX)))
     });
-    let is_rate = series.figure.unit() == figure::Unit::PerSecond;
-    let unit = if is_rate { Unit::PerSecond } else { Unit::DurationUs };
+    let unit = match series.figure {
+        Figure::Seconds => Unit::DurationUs,
+        figure => Unit::of(figure),
+    };
     let axis = |label, unit| Axis::of(label, unit, AxisScale::Linear);
     let y = axis(name, unit).around(values().map(|value| value * factor));
     let x = axis("run, oldest first", Unit::Count).within((0.5, series.points.len() as f64 + 0.5));
@@ -203,7 +205,7 @@ mod tests {
     #[test]
     fn a_change_names_the_first_run_after_it() {
         let (runs, stages) = stored(&SHIFT, 4);
-        let found = history(&runs, &stages, None, 0.02);
+        let found = history(&runs, &stages, 0.02);
         insta::assert_snapshot!(document_text(&history_document(&found, false), 100));
     }
 
@@ -214,7 +216,7 @@ mod tests {
             .collect();
         let (mut runs, stages) = stored(&values, 4);
         runs[8].tags = [(ACKNOWLEDGED.to_owned(), "new disk".to_owned())].into();
-        let again = history(&runs, &stages, None, 0.02).remove(0);
+        let again = history(&runs, &stages, 0.02).remove(0);
         let text = document_text(&history_document(&[again], true), 100);
         assert!(text.contains("since 2026-01-09 00:00 (un-4-008): new disk"), "{text}");
         assert!(
@@ -227,8 +229,7 @@ mod tests {
     fn marked_runs_are_marked_in_the_history() {
         let (mut runs, stages) = stored(&SHIFT[..2], 4);
         runs[1].marks = Some("disturbed".to_owned());
-        let text =
-            document_text(&history_document(&history(&runs, &stages, None, 0.02), false), 100);
+        let text = document_text(&history_document(&history(&runs, &stages, 0.02), false), 100);
         let rows: Vec<_> = text.lines().filter(|line| line.contains("2026-01-0")).collect();
         assert!(!rows[0].contains("disturbed") && rows[1].ends_with("  disturbed"), "{text}");
     }
@@ -237,7 +238,7 @@ mod tests {
     fn too_few_runs_are_not_a_series_without_changes() {
         let text = |runs: usize| {
             let (runs, stages) = stored(&SHIFT[..runs], 4);
-            document_text(&history_document(&history(&runs, &stages, None, 0.02), false), 100)
+            document_text(&history_document(&history(&runs, &stages, 0.02), false), 100)
         };
         let few = text(11);
         assert!(

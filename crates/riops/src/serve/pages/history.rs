@@ -7,10 +7,7 @@ use serde::Serialize;
 use super::super::app::{Shared, layout};
 use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
-use crate::experiment::{
-    HistoryChange, HistoryPoint, HistorySeries, history as series_of, history_figures,
-};
-use crate::figure::Figure;
+use crate::experiment::{HistoryChange, HistoryChoice, HistoryPoint, HistorySeries, history_of};
 use crate::plan::WorkPlan;
 use crate::report::chart::Chart;
 use crate::report::{change_text, history_chart, history_summary};
@@ -74,11 +71,12 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
     let query = Query::parse(&query.unwrap_or_default());
     let given = |name: &str| query.given(name).map(str::to_owned);
     let (label, workload) = (given("label"), given("workload"));
-    let figure = query.given("figure").map(|name| {
-        let found = history_figures().find(|each| each.as_str() == name);
+    let choice = query.given("figure").map(|name| {
+        let found = HistoryChoice::all().find(|each| each.option == name);
         found.ok_or_else(|| Failure::Request(format!("\"{name}\" is not a figure")))
     });
-    let figure = figure.transpose()?;
+    let choice = choice.transpose()?;
+    let (figure, figures) = choice.map_or(("", Vec::new()), |each| (each.option, each.figures));
     let filter = RunFilter {
         label: label.clone(),
         workload: workload.clone(),
@@ -94,15 +92,17 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
         }
         let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
         let effect = ChangeSettings::default().change_min;
-        Ok((series_of(&runs, &store.stages(&ids)?, figure, effect), Vec::new()))
+        let record = |id: &str| store.select(id).ok()?.into_iter().next();
+        let series = history_of(&runs, &store.stages(&ids)?, &figures, effect, &record);
+        Ok((series, Vec::new()))
     });
     let (series, labels) = read.await?;
     let page = History {
         label: label.unwrap_or_default(),
         workload: workload.unwrap_or_default(),
         workloads: WorkPlan::names(),
-        figure: figure.map_or("", Figure::as_str),
-        figures: history_figures().map(|each| (each.as_str(), each.name())).collect(),
+        figure,
+        figures: HistoryChoice::all().map(|each| (each.option, each.name)).collect(),
         series: series.iter().enumerate().map(|(number, each)| view(number, each)).collect(),
         labels,
     };
@@ -156,6 +156,7 @@ fn row(series: &HistorySeries, index: usize, point: &HistoryPoint) -> Row {
 mod tests {
     use super::*;
     use crate::experiment::GateVerdict;
+    use crate::figure::Figure;
     use crate::report::chart::Content;
 
     fn series(values: &[f64], changes: Vec<HistoryChange>) -> HistorySeries {
