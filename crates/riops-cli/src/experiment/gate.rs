@@ -30,7 +30,7 @@ pub(crate) enum Undecided {
     Pass,
     /// It fails.
     Fail,
-    /// Neither: an exit code of its own, which CI services can permit.
+    /// Neither: a separate exit code, which CI services can permit.
     Neutral,
 }
 

@@ -137,7 +137,7 @@ fn run_page(page: &Path) {
         std::fs::create_dir_all(home.join(made)).unwrap();
     }
     let shorter = home.join("bin/riops");
-    riops_testkit::write_program(&shorter, SHORTER);
+    riops_testkit::write_program(&shorter, SHORTER).unwrap();
     let run = |script: &str| {
         let script = script.replace("/mnt/", &format!("{}/", home.display()));
         let mut command = Command::new("bash");

@@ -48,7 +48,7 @@ fn foreign_processes_are_named_and_invalid_under_strict() {
     let database = database("foreign_cpu");
     // A shell under another name.
     let busy = folder("foreign_cpu").join("busy-neighbor");
-    copy_program(Path::new("/bin/sh"), &busy);
+    copy_program(Path::new("/bin/sh"), &busy).unwrap();
     let start =
         || Running(Command::new(&busy).args(["-c", "while :; do :; done"]).spawn().unwrap());
     // More than other tests use at the same time: the three busiest are named.

@@ -317,7 +317,7 @@ fn runs_as_an_ordinary_user_without_a_home_folder() {
     let home = folder("ordinary");
     std::fs::set_permissions(&home, std::fs::Permissions::from_mode(0o777)).unwrap();
     let program = home.join("riops");
-    riops_testkit::copy_program(binary(), &program);
+    riops_testkit::copy_program(binary(), &program).unwrap();
     let mut run = Command::new(&program);
     run.args(RUN.split_whitespace())
         .env_clear()

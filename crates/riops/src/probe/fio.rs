@@ -251,7 +251,7 @@ mod tests {
     /// Creates a program in the folder and runs the job with it.
     fn run_script(folder: &std::path::Path, script: &str) -> Result<DiskRate, DiskError> {
         let program = folder.join("fio");
-        riops_testkit::write_program(&program, &format!("#!/bin/sh\n{script}\n"));
+        riops_testkit::write_program(&program, &format!("#!/bin/sh\n{script}\n")).unwrap();
         let interrupt = Interrupt::new();
         let file = folder.join("data");
         Fio { program, file, file_bytes: 64 << 20, interrupt: &interrupt }.run(JOB)

@@ -15,7 +15,7 @@ const SIDE: f64 = 0.12;
 const RUN: f64 = 0.08;
 /// Rows of the table of the runs.
 const ROWS_MAX: usize = 60;
-/// Share of the time from which on the change of a part has a bar of its own.
+/// Share of the time from which on the change of a part has a separate bar.
 const PART_MIN: f64 = 0.01;
 
 /// The pictures of a stage.

@@ -40,7 +40,7 @@ impl Server {
         for (name, text) in [("complete", INITDB), ("killed", KILLED_INITDB)] {
             let program = top.path().join(name).join("initdb");
             fs::create_dir(top.path().join(name)).unwrap();
-            riops_testkit::write_program(&program, text);
+            riops_testkit::write_program(&program, text).unwrap();
         }
         Self { top, home, account }
     }
