@@ -121,7 +121,7 @@ impl Summary<'_> {
         };
         let time = self.transaction_time();
         let busy = |parts: &[TimePart]| time.as_ref().map(|time| time.busy_share(parts));
-        let cpu_is_full = cpu_is_full && time.as_ref().is_none_or(|time| self.uses_cpu(time));
+        let cpu_is_full = cpu_is_full && self.uses_cpu(time.as_ref());
         let waits = self.server_waits().is_some_and(|(share, events)| {
             let most = events.first().map_or(0.0, |event| event.share);
             share >= WAITING_SHARE || most >= DOMINANT_SHARE
@@ -158,11 +158,23 @@ impl Summary<'_> {
     }
 
     /// Whether the CPU time of a transaction, in the server and in the client, is enough of its time to limit it.
-    fn uses_cpu(&self, time: &TransactionTime) -> bool {
-        let cpu = self.stage.client_cpu.as_ref();
+    fn uses_cpu(&self, time: Option<&TransactionTime>) -> bool {
+        let stage = self.stage;
+        let cpu = stage.client_cpu.as_ref();
         let client_us = cpu.and_then(|cpu| cpu.us_per_transaction).unwrap_or_default();
-        let server_us = time.of(TimePart::Cpu) + time.of(TimePart::RunQueue);
-        server_us + client_us >= CPU_SHARE * time.busy_us()
+        let measured = || {
+            let cost = stage.cost.as_ref()?;
+            let server_us = cost.server_cpu_us? + cost.server_run_queue_us?;
+            Some((server_us, stage.database_s? * 1e6 / stage.transactions as f64))
+        };
+        // Too few samples of the sessions hide what else they did, but not the CPU time.
+        let found = match time {
+            Some(time) => {
+                Some((time.of(TimePart::Cpu) + time.of(TimePart::RunQueue), time.busy_us()))
+            }
+            None => measured(),
+        };
+        found.is_none_or(|(server_us, busy_us)| server_us + client_us >= CPU_SHARE * busy_us)
             || cpu.is_some_and(ClientCpu::is_contended)
     }
 
@@ -336,6 +348,15 @@ mod tests {
         assert_eq!(found(&[(TimePart::Wal, 0.6), (TimePart::Cpu, 0.02)], 30.0), Bottleneck::Waits);
         // Asleep in the server without a wait event.
         assert_eq!(found(&[(TimePart::Cpu, 0.9)], 50.0), Bottleneck::Waits);
+        // Also if the sessions were sampled too rarely to know what else they did.
+        let rarely = |server_cpu_us| {
+            bottleneck_with(|record| {
+                record.stages[0].neighbors.as_mut().unwrap().cpu_share = Some(0.93);
+                spend(record, &[], server_cpu_us);
+                record.stages[0].probes.as_mut().unwrap().looks = 1;
+            })
+        };
+        assert_eq!((rarely(50.0), rarely(500.0)), (Bottleneck::Waiting, Bottleneck::ForeignCpu));
         // Workers that waited for a processor delayed the transactions.
         let contended = bottleneck_with(|record| {
             spend(record, &[(TimePart::Cpu, 0.03)], 50.0);
