@@ -49,6 +49,8 @@ pub(crate) struct Membership {
     /// The database of the store, in which the agents meet.
     pub(crate) store: ConnInfo,
     pub(crate) within: Duration,
+    /// Whether the time series and the histogram of each agent are kept.
+    pub(crate) keeps_agents: bool,
 }
 
 impl Membership {
@@ -79,6 +81,7 @@ impl Membership {
             agent: options.agent.or(rank),
             store: *store,
             within: options.agents_within.unwrap_or(AGENTS_WITHIN).0,
+            keeps_agents: options.keep_agents,
         }))
     }
 
@@ -98,7 +101,7 @@ impl Membership {
             name: &self.name,
             agents: self.agents,
             agent: self.agent,
-            plan,
+            plan: &Plan { keep_agents: self.keeps_agents, ..plan.clone() },
             server: &identity(server, ui.interrupt)?,
             within: self.within,
             role,

@@ -28,6 +28,9 @@ pub(crate) struct FleetOptions {
     /// Maximum wait for the other agents
     #[arg(long, value_name = "TIME", requires = "fleet", or_default = AGENTS_WITHIN)]
     pub(crate) agents_within: Option<Span>,
+    /// Keep the time series and the histogram of each agent
+    #[arg(long, requires = "fleet")]
+    pub(crate) keep_agents: bool,
 }
 
 /// Number of pods, image, and command

@@ -224,6 +224,27 @@ fn a_rate_is_that_of_all_agents_together() {
     place.require_empty();
 }
 
+#[test]
+fn the_series_of_each_agent_is_kept_on_request() {
+    let place = Place::new("kept");
+    let line = "run ping -c 4 --warmup 0 --duration 1s --interval 200ms --keep-agents";
+    let record = place.run(line, 2).record(0);
+    for agent in record["agents"].as_array().unwrap() {
+        let stage = &agent["stages"][0];
+        assert!(stage["histogram"].is_string(), "{agent}");
+        let points = stage["series"].as_array().unwrap();
+        let sum: u64 = points.iter().map(|point| point["transactions"].as_u64().unwrap()).sum();
+        assert_eq!(Some(sum), stage["transactions"].as_u64());
+    }
+    let page = folder("fleet-kept-page").join("page.html");
+    let mut report = place.target.command(&format!("report last --file {}", page.display()));
+    CommandOutput::of(report.env("RIOPS_STORE", &place.store.url)).expect(0);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("Transactions of each agent"));
+    let mut alone = place.target.command("run ping --keep-agents");
+    CommandOutput::of(&mut alone).expect(2).stderr_contains("--fleet");
+}
+
 const LONG: &str =
     "run rows --rows 2000 --batch 10 --update-percent 50 --prepare -c 6 --warmup 0 --duration 6s";
 const MEASURING: &str =

@@ -128,6 +128,9 @@ pub struct Plan {
     /// Whether the latencies of single transactions are stored, for a graph.
     #[serde(default)]
     pub keep_samples: bool,
+    /// Whether a fleet keeps the time series and the histogram of each agent.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub keep_agents: bool,
     /// Required parameters of the dataset, by their names in the registry. The others are taken from the
     /// registry, or are defaults if the dataset is prepared.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]

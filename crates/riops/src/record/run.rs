@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::check::{AccessRecord, Check, ThresholdRecord, Verdict, WarningKind};
 use super::client::{ClientCpu, ClientRecord};
 use super::counts::UnknownOutcomes;
+use super::histogram::StoredHistogram;
 use super::latency::LatencySummary;
 use super::session_loop::LoopRecord;
 use super::stage::StageRecord;
@@ -209,6 +210,22 @@ pub struct AgentStage {
     pub latency_us: Option<LatencySummary>,
     /// CPU use of its process, and the limits that it reached.
     pub client_cpu: Option<ClientCpu>,
+    /// Its latencies, if the plan keeps those of each agent.
+    pub histogram: Option<StoredHistogram>,
+    /// Its time series, likewise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<AgentPoint>,
+}
+
+/// A point of the time series of one client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentPoint {
+    /// End of the point, in seconds since the start of its measurement.
+    pub t_s: f64,
+    /// Length, in seconds.
+    pub seconds: f64,
+    /// Transactions that ended within the point.
+    pub transactions: u64,
 }
 
 /// The clock of a client, compared with that of the store.

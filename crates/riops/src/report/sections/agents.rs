@@ -101,6 +101,7 @@ mod tests {
             transactions_per_s: 1_234.5,
             latency_us: Some(LatencySummary::for_test(100.0, 900.0)),
             client_cpu: Some(cpu),
+            ..AgentStage::default()
         };
         AgentRecord {
             number,

@@ -33,7 +33,9 @@ pub use fit::{MergeError, Part, differing_plans};
 pub use series::merged_point;
 
 use crate::plan::{Plan, Stop};
-use crate::record::{AgentRecord, AgentStage, Check, Record, StageRecord, Status, Verdict};
+use crate::record::{
+    AgentPoint, AgentRecord, AgentStage, Check, Point, Record, StageRecord, Status, Verdict,
+};
 
 /// Merges runs that took place at the same time. `whole` is the plan that they share, with its thresholds; without it, the
 /// sessions and rates of their plans are added.
@@ -88,7 +90,8 @@ pub fn merge(id: Uuid, mut parts: Vec<Part>, whole: Option<&Plan>) -> Result<Rec
         judge.add(stage, &window)?;
     }
     judge.finish();
-    merged.agents = parts.iter().map(agent).collect();
+    let keeps = merged.plan.keep_agents;
+    merged.agents = parts.iter().map(|part| agent(part, keeps)).collect();
     Ok(merged)
 }
 
@@ -140,10 +143,15 @@ fn checks(parts: &[Part]) -> Vec<Check> {
         .collect()
 }
 
-/// Returns the client with its share of each stage.
-fn agent(part: &Part) -> AgentRecord {
+/// Returns the client with its share of each stage; with its time series and its histogram if the plan `keeps` them.
+fn agent(part: &Part, keeps: bool) -> AgentRecord {
     let Some(record) = &part.record else {
         return part.agent.clone();
+    };
+    let point = |point: &Point| AgentPoint {
+        t_s: point.t_s,
+        seconds: point.seconds,
+        transactions: point.transactions,
     };
     let stage = |stage: &StageRecord| AgentStage {
         started_at: stage.started_at,
@@ -153,6 +161,8 @@ fn agent(part: &Part) -> AgentRecord {
         transactions_per_s: stage.throughput.transactions_per_s,
         latency_us: stage.session_loop.latency_us().cloned(),
         client_cpu: stage.client_cpu.clone(),
+        histogram: stage.session_loop.latency_histogram().filter(|_| keeps).cloned(),
+        series: stage.session_loop.series.iter().filter(|_| keeps).map(point).collect(),
     };
     AgentRecord {
         run: Some(record.id),

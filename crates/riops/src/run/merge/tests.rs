@@ -235,6 +235,25 @@ fn what_the_clients_found_is_found_of_the_whole() {
 }
 
 #[test]
+fn the_series_and_the_histogram_of_each_agent_are_kept_on_request() {
+    for keep_agents in [false, true] {
+        let mut records = [rows(0), rows(1)].to_vec();
+        for record in &mut records {
+            record.plan.keep_agents = keep_agents;
+        }
+        let all = merged(records.clone()).unwrap();
+        let one = &records[0].stages[0].session_loop;
+        for agent in &all.agents {
+            let found = &agent.stages[0];
+            assert_eq!(found.histogram.as_ref(), one.histogram.as_ref().filter(|_| keep_agents));
+            let counts: Vec<u64> = found.series.iter().map(|point| point.transactions).collect();
+            let expected = one.series.iter().map(|point| point.transactions);
+            assert_eq!(counts, expected.filter(|_| keep_agents).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
 fn warnings_of_many_agents_are_one_line() {
     let disturbed = |number: u32| {
         let mut record = rows(0);

@@ -107,7 +107,8 @@ fn summary(text: &mut String, view: &RunView, has_title: bool) {
 /// Returns the charts of a record, in the order of its page.
 pub fn charts(record: &Record) -> Vec<Chart> {
     let id = "run-1";
-    let charts = [series::of_loops(record, id), distribution(record, id)];
+    let charts =
+        [series::of_loops(record, id), distribution(record, id), series::of_agents(record, id)];
     charts.into_iter().flatten().chain(series::of_probes(record, id)).collect()
 }
 
@@ -135,7 +136,9 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
         section("Over time").with_charts(series::of_loops(record, &id)),
         section("Latency").with_charts(distribution(record, &id)),
         errors(record, &id),
-        section("Agents").with_tables(agents::table(record)),
+        section("Agents")
+            .with_charts(series::of_agents(record, &id))
+            .with_tables(agents::table(record)),
         section("Nodes").with_tables([counters::nodes(record)]),
         machine(record, &id),
         section("Database").with_tables([counters::database(record)]),

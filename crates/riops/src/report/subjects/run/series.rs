@@ -4,13 +4,19 @@
 use indexmap::IndexSet;
 
 use crate::figure::{Statistic, per_second};
-use crate::record::{LatencyKind, Point, ProbePoint, QueryPoint, Record, Sampled, StageRecord};
+use crate::record::{
+    AgentRecord, LatencyKind, Point, ProbePoint, QueryPoint, Record, Sampled, StageRecord,
+};
 use crate::report::chart::lines::{Lines, line};
 use crate::report::chart::{Axis, AxisScale, Chart, Mark, Series, Unit};
 use crate::report::words::{self, TRANSACTIONS};
+use crate::units::format::truncated;
 
 /// Nodes with a line of their own.
 const NODES_MAX: usize = 16;
+
+/// The same for agents. Of more, the slowest, the median and the fastest one at each time are drawn.
+const AGENTS_MAX: usize = 8;
 
 /// Distance between the last point of a stage and the gap behind it, in seconds.
 const GAP_S: f64 = 0.001;
@@ -214,6 +220,56 @@ fn nodes(timeline: &Timeline<'_, Point>, record: &Record) -> Option<Chart> {
     });
     let y = linear(TRANSACTIONS, Unit::PerSecond);
     timeline.chart("nodes-over-time", "Transactions of each node", y, series.collect())
+}
+
+/// The transactions of each agent of a fleet, if their series were kept.
+pub(super) fn of_agents(record: &Record, id: &str) -> Vec<Chart> {
+    let is_kept = |agent: &&AgentRecord| agent.stages.iter().any(|stage| !stage.series.is_empty());
+    let agents: Vec<&AgentRecord> = record.agents.iter().filter(is_kept).collect();
+    let (starts, end_s) = stage_starts(record);
+    let (mut xs, mut rates) = (Vec::new(), Vec::new());
+    for (number, (stage, start_s)) in starts.iter().enumerate() {
+        if number > 0 {
+            xs.push(start_s + GAP_S);
+            rates.push(vec![None; agents.len()]);
+        }
+        for (at, point) in stage.session_loop.series.iter().enumerate() {
+            let rate = |agent: &&AgentRecord| {
+                let of = agent.stages.get(number)?.series.get(at)?;
+                (of.seconds > 0.0).then(|| of.transactions as f64 / of.seconds)
+            };
+            xs.push(start_s + point.t_s);
+            rates.push(agents.iter().map(rate).collect());
+        }
+    }
+    let each = |(at, agent): (usize, &&AgentRecord)| {
+        let rate = |rates: &Vec<Option<f64>>| rates.get(at).copied().flatten();
+        line(&format!("agent {}", agent.number), rates.iter().map(rate))
+    };
+    let ranked = |(label, share): (&str, f64)| {
+        let rate = |rates: &Vec<Option<f64>>| {
+            let mut known: Vec<f64> = rates.iter().flatten().copied().collect();
+            known.sort_by(f64::total_cmp);
+            known.get(truncated(known.len().saturating_sub(1) as f64 * share)).copied()
+        };
+        line(label, rates.iter().map(rate))
+    };
+    let series = if agents.len() <= AGENTS_MAX {
+        agents.iter().enumerate().map(each).collect()
+    } else {
+        [("slowest agent", 0.0), ("median", 0.5), ("fastest agent", 1.0)].map(ranked).to_vec()
+    };
+    let lines = Lines {
+        id: format!("{id}-agents-over-time"),
+        title: "Transactions of each agent",
+        x: Axis::time(end_s),
+        y: linear(TRANSACTIONS, Unit::PerSecond),
+        marks: &marks(&starts),
+        sync: Some(id.to_owned()),
+        xs: &xs,
+        series,
+    };
+    lines.chart().into_iter().collect()
 }
 
 /// Returns the charts of the counters of machine and server.

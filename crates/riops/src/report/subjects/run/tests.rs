@@ -2,9 +2,12 @@
 
 use super::*;
 use crate::plan::Method;
-use crate::record::{Sampled, ServerProgress, WaitShare, Warning, WarningKind};
+use crate::record::{
+    AgentPoint, AgentRecord, AgentStage, Point, Sampled, ServerProgress, WaitShare, Warning,
+    WarningKind,
+};
 use crate::report::Link;
-use crate::report::chart::Content;
+use crate::report::chart::{Content, Series};
 use crate::report::{example_cbc, example_load, example_oltp, example_record};
 
 /// Text that would be markup or script if it were not escaped, in every context of a page.
@@ -61,6 +64,37 @@ fn the_first_screen_has_the_result_the_bottleneck_and_the_validity_in_words() {
     let text = first(&record);
     assert!(text.contains("not valid\n"), "{text}");
     assert!(text.contains("NO: the plan of read_rows_0001 changed"), "{text}");
+}
+
+#[test]
+fn the_agents_of_a_fleet_are_drawn_over_time() {
+    let drawn = |agents: u32| {
+        let mut record = example_record();
+        let agent = |number: u32| {
+            let point = |point: &Point| AgentPoint {
+                t_s: point.t_s,
+                seconds: 2.0,
+                transactions: u64::from(number + 1) * 200,
+            };
+            let series = record.stages[0].session_loop.series.iter().map(point).collect();
+            let stages = vec![AgentStage { series, ..AgentStage::default() }];
+            AgentRecord { number, stages, ..AgentRecord::default() }
+        };
+        record.agents = (0..agents).map(agent).collect();
+        let found = charts(&record);
+        let chart = found.iter().find(|chart| chart.title == "Transactions of each agent")?;
+        let Content::Lines { series, xs } = &chart.plot.content else { panic!() };
+        assert_eq!(xs.len(), record.stages[0].session_loop.series.len());
+        let line = |line: &Series| (line.label.clone(), line.values[0].unwrap());
+        Some(series.iter().map(line).collect::<Vec<_>>())
+    };
+    let expected = |lines: &[(&str, f64)]| {
+        Some(lines.iter().map(|(label, rate)| ((*label).to_owned(), *rate)).collect())
+    };
+    assert_eq!(drawn(0), None);
+    assert_eq!(drawn(2), expected(&[("agent 0", 100.0), ("agent 1", 200.0)]));
+    let three = [("slowest agent", 100.0), ("median", 500.0), ("fastest agent", 900.0)];
+    assert_eq!(drawn(9), expected(&three));
 }
 
 #[test]
