@@ -150,6 +150,7 @@ const riops = (() => {
     ctx.save(); ctx.beginPath(); ctx.rect(bbox.left, bbox.top - 12 * ratio, bbox.width + 28 * ratio, bbox.height + 12 * ratio); ctx.clip();
     let nextBar = 0;
     const labels = [];
+    ctx.textAlign = "left"; // That of the axes is another one.
     chart.series.forEach((one, number) => {
       if (!plot.series[number + 1].show) return;
       const stroke = seriesColor(number), points = one.points.map(point => [X(point.x), Y(point.y)]);
@@ -169,7 +170,7 @@ const riops = (() => {
           const [x, y] = points[at], isEnd = at === 0 || at === points.length - 1, from = isEnd ? Y(0) : points[at - 1][1];
           ctx.fillStyle = isEnd ? stroke : seriesColor(y < from ? 1 : 2); ctx.globalAlpha = 0.75;
           ctx.fillRect(x - half, Math.min(y, from), 2 * half, Math.max(Math.abs(from - y), ratio)); ctx.globalAlpha = 1;
-          ctx.fillStyle = color("--axis"); ctx.font = `${11 * ratio}px system-ui, sans-serif`; ctx.fillText(point.label || "", x - half, Math.min(y, from) - 4 * ratio);
+          ctx.fillStyle = color("--axis"); ctx.font = `${11 * ratio}px system-ui, sans-serif`; ctx.textAlign = "center"; ctx.fillText(point.label || "", x, Math.min(y, from) - 4 * ratio);
         });
         return;
       }
@@ -245,7 +246,8 @@ const riops = (() => {
       x.splits = plot => {
         const place = value => plot.valToPos(value, "x");
         const longest = Math.max(0, ...(chart.names || []).map(name => name.length));
-        const room = Math.max(plot.width * 0.045, 7 * longest + 10);
+        // The names of steps are short.
+        const room = chart.series[0].style === "steps" ? 0 : Math.max(plot.width * 0.045, 7 * longest + 10);
         return chart.ticks.reduce((kept, value) => kept.length && place(value) - place(kept.at(-1)) < room ? kept : [...kept, value], []);
       };
       x.filter = (plot, splits) => splits;

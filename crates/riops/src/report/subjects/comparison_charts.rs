@@ -9,12 +9,16 @@ use crate::report::sections::why::signed;
 use crate::report::table::{Table, number};
 use crate::stats::Block;
 use crate::units::format::{duration_us, joined};
+use crate::units::text::shortened;
 
 /// Distance of the runs of a side from their block on the horizontal axis, and from each other.
 const SIDE: f64 = 0.12;
 const RUN: f64 = 0.08;
 /// Rows of the table of the runs.
 const ROWS_MAX: usize = 60;
+/// Parts of the time with a bar, and characters of their names.
+const PARTS_MAX: usize = 5;
+const NAME_MAX: usize = 9;
 /// Share of the time from which on the change of a part has a separate bar.
 const PART_MIN: f64 = 0.01;
 
@@ -83,16 +87,17 @@ fn time(id: &str, found: &StageComparison) -> Option<Chart> {
     let time = found.time.as_ref()?;
     let longest = time.a_us.max(time.b_us);
     let parts = time.parts.iter().map(|part| (part.part.name(), part.change_us));
-    let (large, small): (Vec<_>, Vec<_>) =
-        parts.partition(|(_, change)| change.abs() >= longest * PART_MIN);
+    // Those that changed most are first.
+    let large: Vec<_> =
+        parts.filter(|(_, change)| change.abs() >= longest * PART_MIN).take(PARTS_MAX).collect();
     // The changes are means within blocks, and need not add up.
     let rest = time.b_us - time.a_us - large.iter().map(|(_, change)| change).sum::<f64>();
-    let rest = (!small.is_empty() || rest.abs() >= longest * PART_MIN).then_some(("rest", rest));
+    let rest = (rest.abs() >= longest * PART_MIN / 2.0).then_some(("rest", rest));
     let (mut names, mut points) = (Vec::new(), Vec::new());
     let mut add = |name: &str, us: f64, label: String| {
         let (x, label) = (names.len() as f64, Some(label));
         points.push(Estimated { x, y: rounded(us), label, ..Estimated::default() });
-        names.push(name.to_owned());
+        names.push(shortened(name, NAME_MAX));
     };
     let mut us = time.a_us;
     add("A", us, duration_us(us));
