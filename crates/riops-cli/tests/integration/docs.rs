@@ -111,7 +111,7 @@ for ((i = 0; i < ${#words[@]}; i++)); do
     --query-sessions) args+=("$word" 1,2 --query-duration 1s); ((i++)) ;;
     --repeat) args+=("$word" 2 --settle 0s); ((i++)) ;;
     --axis) args+=("$word" "$(echo "$next" | grep -oE '^[^,]*(,[^,]*)?')"); ((i++)) ;;
-    --set) args+=("$word" "$(echo "$next" | sed -E 's/duration=.*/duration=50ms/; s/rows=.*/rows=2000/')"); ((i++)) ;;
+    --set) args+=("$word" "$(echo "$next" | sed -E 's/duration=.*/duration=300ms/; s/rows=.*/rows=2000/')"); ((i++)) ;;
     *) args+=("$word") ;;
   esac
 done
@@ -120,12 +120,12 @@ case "${words[0]:-}" in
   doctor) unset RIOPS_DURATION
     [[ " ${words[*]} " =~ ' --disk ' ]] && args+=(-t 1s)
     [[ " ${words[*]} " =~ ' --disk ' && ! " ${words[*]} " =~ size ]] && args+=(--disk-size 64MB) ;;
-  sweep) [[ " ${words[*]} " =~ ' --find-saturation ' ]] && args+=(-t 50ms)
+  sweep) [[ " ${words[*]} " =~ ' --find-saturation ' ]] && args+=(-t 200ms)
     [[ " ${words[*]} " =~ ' --repeat '|' --dry-run '|' --find-saturation '|' find-my-limit ' ]] || args+=(--repeat 2)
     args=("${args[@]/--settle/--cool-down}") ;;
   ab) [[ " ${words[*]} " =~ ' --resume ' ]] && exec "$REAL_RIOPS" "${args[@]}"
     args+=(--blocks-max 5 --set warmup=0)
-    [[ " ${words[*]} " =~ ' --set ' ]] || args+=(--set duration=50ms --set rows=2000) ;;
+    [[ " ${words[*]} " =~ ' --set ' ]] || args+=(--set duration=300ms --set rows=2000) ;;
 esac
 exec "$REAL_RIOPS" "${args[@]}"
 "#;
