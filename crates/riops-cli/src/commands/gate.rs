@@ -15,19 +15,12 @@ use crate::args::gate::{BuildOptions, ExitCodes, Gate, JudgedOptions};
 use crate::args::sweep::StudyOptions;
 use crate::experiment::build::{Builder, commit_of, git, output_of, short};
 use crate::experiment::conductor::Conductor;
-use crate::experiment::gate::{GateFile, Rules, Undecided, Variant};
+use crate::experiment::gate::{GateFile, Rules, SKIPPED, Undecided, Variant, recoded};
 use crate::experiment::results::{Results, print_findings};
-use crate::failure::{
-    BREACHED, BuildFailed, CodedError, FAILED, INTERRUPTED, NOT_VALID, code_of, refuse,
-};
+use crate::failure::{BREACHED, FAILED, INTERRUPTED, refuse};
 use crate::file;
 use crate::target::embedded_options;
 use crate::ui::Ui;
-
-/// `git bisect run` skips a commit with this code.
-const SKIPPED: u8 = 125;
-/// It ends with this code.
-const ENDED: u8 = 128;
 
 /// Conducts the gate of a file.
 pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
@@ -50,19 +43,6 @@ pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
         (GateVerdict::Inconclusive, false) => undecided.code().0,
     };
     Ok(ExitCode::from(code))
-}
-
-/// Returns the error of a gate with its exit code.
-fn recoded(error: anyhow::Error, in_bisect: bool) -> anyhow::Error {
-    let code = match (code_of(&error), in_bisect) {
-        (INTERRUPTED, true) => INTERRUPTED,
-        (_, true) if error.is::<BuildFailed>() => SKIPPED,
-        (_, true) => ENDED,
-        // An undecided gate may have this code.
-        (NOT_VALID, false) => FAILED,
-        (_, false) => return error,
-    };
-    CodedError { code, text: format!("{error:#}") }.into()
 }
 
 /// Returns the result, and the rule for an inconclusive one.
@@ -203,18 +183,4 @@ fn write(options: &Gate, view: &GateView, fails: bool, ui: Ui) -> Result<()> {
         crate::ui::print_error(&report::gate_annotations(view, fails));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_error_has_the_code_of_an_undecided_gate() {
-        let coded = |code, in_bisect| {
-            code_of(&recoded(CodedError { code, text: String::new() }.into(), in_bisect))
-        };
-        assert_eq!([NOT_VALID, BREACHED].map(|code| coded(code, false)), [FAILED, BREACHED]);
-        assert_eq!([NOT_VALID, INTERRUPTED].map(|code| coded(code, true)), [ENDED, INTERRUPTED]);
-    }
 }

@@ -13,13 +13,20 @@ use super::draft::{ALPHA, Draft, EFFECT, GateRules};
 use super::file::{Time, require_trusted_option, run_words, variants};
 use super::words::{command_of, replaced, typed};
 use crate::args::{TrustOption, parse_share};
-use crate::failure::{BREACHED, NOT_VALID, UsageError, refuse};
+use crate::failure::{
+    BREACHED, BuildFailed, CodedError, FAILED, INTERRUPTED, NOT_VALID, UsageError, code_of, refuse,
+};
 
 /// Stands for the directory of a build in the options of a variant.
 const PREFIX: &str = "{prefix}";
 /// Options that a gate file may leave out.
 const BLOCKS_MAX: u32 = 10;
 const REPEATS_MAX: u32 = 8;
+
+/// `git bisect run` skips a commit with this code.
+pub(crate) const SKIPPED: u8 = 125;
+/// It ends with this code.
+const ENDED: u8 = 128;
 
 /// The result of an undecided gate for its caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -43,6 +50,19 @@ impl Undecided {
             Self::Neutral => (NOT_VALID, "neutral"),
         }
     }
+}
+
+/// Returns the error of a gate with its exit code.
+pub(crate) fn recoded(error: anyhow::Error, in_bisect: bool) -> anyhow::Error {
+    let code = match (code_of(&error), in_bisect) {
+        (INTERRUPTED, true) => INTERRUPTED,
+        (_, true) if error.is::<BuildFailed>() => SKIPPED,
+        (_, true) => ENDED,
+        // An undecided gate may have this code.
+        (NOT_VALID, false) => FAILED,
+        (_, false) => return error,
+    };
+    CodedError { code, text: format!("{error:#}") }.into()
 }
 
 /// A gate file.
@@ -202,4 +222,18 @@ fn with_prefix(value: &Value, prefix: Option<&Path>) -> Result<Value> {
         }
         other => other.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_error_has_the_code_of_an_undecided_gate() {
+        let coded = |code, in_bisect| {
+            code_of(&recoded(CodedError { code, text: String::new() }.into(), in_bisect))
+        };
+        assert_eq!([NOT_VALID, BREACHED].map(|code| coded(code, false)), [FAILED, BREACHED]);
+        assert_eq!([NOT_VALID, INTERRUPTED].map(|code| coded(code, true)), [ENDED, INTERRUPTED]);
+    }
 }
