@@ -24,8 +24,9 @@ const CPU_SHARE: f64 = 0.2;
 /// Normal duration of a round trip. A longer wait for a reply is a delay of the network.
 const ROUND_TRIP_US: f64 = 200.0;
 
-/// From this share of the connections of a pooler on that sessions use on average, they are too few.
-const POOL_SHARE: f64 = 0.5;
+/// From this share of the connections of a pooler on that sessions use on average, they are too few: a pooler that waits for a
+/// processor leaves them idle meanwhile.
+const POOL_SHARE: f64 = 0.2;
 
 /// The waits in the server for anything but locks.
 const WAITS: [TimePart; 10] = [
