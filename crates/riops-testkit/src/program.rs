@@ -1,3 +1,5 @@
+//! Programs that a test executes.
+
 use std::path::Path;
 use std::process::Command;
 use std::{fs, io};

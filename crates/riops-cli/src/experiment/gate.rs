@@ -28,7 +28,7 @@ pub(crate) const SKIPPED: u8 = 125;
 /// It ends with this code.
 const ENDED: u8 = 128;
 
-/// The result of an undecided gate for its caller.
+/// How an undecided gate ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Undecided {

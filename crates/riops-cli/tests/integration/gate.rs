@@ -9,8 +9,8 @@ use crate::crash::kill;
 use crate::fixture::{CommandOutput, Database, database, folder};
 
 const FILE: &str = r#"
-effect = "90%"
-blocks-max = 8
+effect = "50%"
+blocks-max = 16
 repeat-disturbed = 0
 build = "test ! -e broken && cp bench.sql $PREFIX"
 [options]

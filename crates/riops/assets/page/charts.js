@@ -150,7 +150,7 @@ const riops = (() => {
     ctx.save(); ctx.beginPath(); ctx.rect(bbox.left, bbox.top - 12 * ratio, bbox.width + 28 * ratio, bbox.height + 12 * ratio); ctx.clip();
     let nextBar = 0;
     const labels = [];
-    ctx.textAlign = "left"; // That of the axes is another one.
+    ctx.textAlign = "left"; // The axes leave another alignment.
     chart.series.forEach((one, number) => {
       if (!plot.series[number + 1].show) return;
       const stroke = seriesColor(number), points = one.points.map(point => [X(point.x), Y(point.y)]);

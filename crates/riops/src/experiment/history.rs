@@ -11,7 +11,7 @@ use crate::stats::{ChangePoint, ChangeSettings, Direction, Noise, Outcome, chang
 use crate::store::{RunSummary, StageSummary, stages_by_run};
 use crate::units::format::{count, joined, number_of, rate};
 
-/// What a history can show.
+/// A choice of figures for a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryChoice {
     /// Spelling in options.

@@ -179,14 +179,14 @@ impl Summary<'_> {
             || cpu.is_some_and(ClientCpu::is_contended)
     }
 
-    /// The connections of a pooler to the server, if they are fewer than the sessions: those of the run in a sample, and the one
-    /// that takes the sample.
+    /// Returns the number of connections of a pooler to the server, if it is smaller than the number of sessions. The sampler uses
+    /// one of them.
     pub fn pool(&self) -> Option<u64> {
         self.record.target.pooler.as_ref()?;
         Some(self.stage.probes.as_ref()?.backends_max? + 1)
     }
 
-    /// Whether sessions use most connections of a pool.
+    /// Whether sessions use so many connections of a pool that others wait for one.
     fn is_pool_used(&self) -> bool {
         let Some((pool, waits)) = self.pool().zip(self.waits()) else {
             return false;

@@ -23,7 +23,7 @@ use crate::plan::PointLength;
 use crate::record::{DeviceUse, Memory, ProbePoint, Sampled, ServerProgress};
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
-/// What all sessions of a run do.
+/// The wait events of all sessions of a run.
 const SESSIONS_SAMPLE: &str = include_str!("../../sql/probe/sessions.sql");
 /// The condition for the sessions of a run, which are in one database.
 const OF_RUN: &str = "a.application_name = current_setting('application_name')";

@@ -210,9 +210,9 @@ pub struct AgentStage {
     pub latency_us: Option<LatencySummary>,
     /// CPU use of its process, and the limits that it reached.
     pub client_cpu: Option<ClientCpu>,
-    /// Its latencies, if the plan keeps those of each agent.
+    /// Its latencies, if the plan keeps the agents.
     pub histogram: Option<StoredHistogram>,
-    /// Its time series, likewise.
+    /// Its time series, if the plan keeps the agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<AgentPoint>,
 }

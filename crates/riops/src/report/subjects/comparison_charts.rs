@@ -35,7 +35,7 @@ pub(super) fn charts(id: &str, found: &StageComparison) -> impl Iterator<Item = 
 fn runs(id: &str, found: &StageComparison) -> Option<Chart> {
     let main = found.figures.first()?;
     let is_in_blocks = found.blocks.len() > 1;
-    // Of more than four runs of a side, some are at the same place.
+    // The fifth run of a side and later ones are at the place of the fourth.
     let place = |block: usize, run: usize, sign: f64| {
         let (place, from) =
             if is_in_blocks { (block, run.min(3) as f64 * RUN) } else { (run, 0.0) };
@@ -87,7 +87,7 @@ fn time(id: &str, found: &StageComparison) -> Option<Chart> {
     let time = found.time.as_ref()?;
     let longest = time.a_us.max(time.b_us);
     let parts = time.parts.iter().map(|part| (part.part.name(), part.change_us));
-    // Those that changed most are first.
+    // `time.parts` begins with the largest change.
     let large: Vec<_> =
         parts.filter(|(_, change)| change.abs() >= longest * PART_MIN).take(PARTS_MAX).collect();
     // The changes are means within blocks, and need not add up.

@@ -15,7 +15,7 @@ use crate::units::format::truncated;
 /// Nodes with a line of their own.
 const NODES_MAX: usize = 16;
 
-/// The same for agents. Of more, the slowest, the median and the fastest one at each time are drawn.
+/// Agents with a separate line. With more agents, the lines are the slowest, the median and the fastest agent at each time.
 const AGENTS_MAX: usize = 8;
 
 /// Distance between the last point of a stage and the gap behind it, in seconds.
