@@ -264,13 +264,16 @@ impl CommandOutput {
 
     /// Fails the test unless the command exited with this code.
     pub(crate) fn expect(self, code: i32) -> Self {
-        // The reason is last, where logs that are cut keep it.
+        // Logs are cut at the front: the result comes after the progress, and the error is last.
+        let skipped = self.stderr.lines().count().saturating_sub(5);
+        let last: Vec<_> = self.stderr.lines().skip(skipped).collect();
+        let last = last.join("\n");
         assert!(
             self.code == Some(code),
-            "stdout:\n{}\nexit code {:?}, not {code}\nstderr:\n{}",
+            "stderr:\n{}\nstdout:\n{}\nexit code {:?}, not {code}, after:\n{last}",
+            self.stderr,
             self.stdout,
             self.code,
-            self.stderr
         );
         self
     }
