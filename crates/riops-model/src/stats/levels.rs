@@ -90,7 +90,7 @@ pub(super) fn parts(length: usize, splits: &[usize]) -> impl Iterator<Item = Ran
 const CORRELATION_MAX: f64 = 0.9;
 
 /// The choice of the best places takes this from the estimated correlation, as a multiple of 1 / n (from simulations).
-const CHOICE: f64 = 2.5;
+const CHOICE: f64 = 4.0;
 
 /// Returns the correlation of neighboring values around the means of their parts, at least 0: nights whose level wanders are worth
 /// fewer independent ones. Each mean makes the estimate smaller by about (1 + 3ρ) / n, which is added again (Kendall, "Note on

@@ -88,7 +88,8 @@ pub(super) fn t_test(left: &[f64], right: &[f64], correlation: f64) -> f64 {
         return 1.0;
     }
     let ((left_mean, left_squares), (right_mean, right_squares)) = (moments(left), moments(right));
-    let variance = (left_squares + right_squares) / (count - 2.0) / worth;
+    // Correlated values deviate less from their own means: the expected sum of squares is σ² (n − 2 / worth).
+    let variance = (left_squares + right_squares) / degrees;
     let error = (variance * (1.0 / left.len() as f64 + 1.0 / right.len() as f64)).sqrt();
     p_of_means(left_mean, right_mean, error, degrees)
 }

@@ -24,9 +24,9 @@ fn runs(
 }
 
 #[test]
-fn a_shift_of_5_percent_is_found_in_85_percent_of_the_series_after_20_runs() {
+fn a_shift_of_5_percent_is_found_in_80_percent_of_the_series_after_20_runs() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
-    for (outliers, least) in [(false, 190), (true, 170)] {
+    for (outliers, least) in [(false, 175), (true, 160)] {
         let mut found = 0;
         for _ in 0..200 {
             let series = runs(40, Some(20), outliers, &mut rng);
@@ -102,19 +102,22 @@ fn is_red(series: &[f64], settings: &ChangeSettings) -> bool {
 
 #[test]
 fn few_unchanged_series_have_a_change_in_100_nights() {
-    const SERIES: u32 = 300;
+    const SHARE_MAX: f64 = 0.05;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
-    // The percentages at most; without an estimate of the correlation, half of the correlated ones had a change.
-    for (kind, most) in
-        [(Kind::Independent, 5), (Kind::Outliers, 5), (Kind::HeavyTailed, 5), (Kind::Correlated, 8)]
-    {
+    // Without an estimate of the correlation, half of the correlated ones had a change.
+    for (kind, count) in [
+        (Kind::Independent, 300),
+        (Kind::Outliers, 300),
+        (Kind::HeavyTailed, 300),
+        (Kind::Correlated, 1_000),
+    ] {
         let mut red = 0;
-        for _ in 0..SERIES {
+        for _ in 0..count {
             let series = unchanged(100, kind, &mut rng);
             red += u32::from(is_red(&series, &ChangeSettings::default()));
         }
-        println!("no shift in 100 nights, {kind:?}: a change in {red} of {SERIES}");
-        assert!(red * 100 <= most * SERIES, "{red} of {SERIES}, {kind:?}");
+        println!("no shift in 100 nights, {kind:?}: a change in {red} of {count}");
+        assert!(f64::from(red) <= SHARE_MAX * f64::from(count), "{red} of {count}, {kind:?}");
     }
 }
 
@@ -133,10 +136,7 @@ fn accepted_after(earlier: &[f64]) -> ChangeSettings {
 fn few_accepted_levels_have_a_change_in_the_next_30_nights() {
     const SERIES: u32 = 300;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(57);
-    // The percentages at most; without the earlier noise, as many of the correlated ones had a change.
-    for (kind, most) in
-        [(Kind::Independent, 5), (Kind::Outliers, 5), (Kind::HeavyTailed, 5), (Kind::Correlated, 6)]
-    {
+    for kind in [Kind::Independent, Kind::Outliers, Kind::HeavyTailed, Kind::Correlated] {
         let mut red = 0;
         for _ in 0..SERIES {
             let series = unchanged(EARLIER + 30, kind, &mut rng);
@@ -146,7 +146,7 @@ fn few_accepted_levels_have_a_change_in_the_next_30_nights() {
         println!(
             "no shift in 30 nights after an accepted one, {kind:?}: a change in {red} of {SERIES}"
         );
-        assert!(red * 100 <= most * SERIES, "{red} of {SERIES}, {kind:?}");
+        assert!(red * 100 <= 5 * SERIES, "{red} of {SERIES}, {kind:?}");
     }
 }
 
