@@ -1,6 +1,6 @@
 //! Options of `riops compare` and `riops runs history`.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use riops::experiment::HistoryChoice;
 use riops::figure::CostKind;
@@ -62,27 +62,30 @@ pub(crate) struct History {
 }
 
 // When a comparison fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailOnVerdict {
     Slower,
     Inconclusive,
-    #[value(name = "cost:wal")]
-    Wal,
-    #[value(name = "cost:blocks")]
-    Blocks,
-    #[value(name = "cost:cpu")]
-    Cpu,
+    Cost(CostKind),
 }
 
-impl FailOnVerdict {
-    /// Returns the kind of costs to judge; `None` for a verdict on the figures.
-    pub(crate) fn cost(self) -> Option<CostKind> {
-        match self {
-            Self::Slower | Self::Inconclusive => None,
-            Self::Wal => Some(CostKind::Wal),
-            Self::Blocks => Some(CostKind::Blocks),
-            Self::Cpu => Some(CostKind::Cpu),
-        }
+impl ValueEnum for FailOnVerdict {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Slower,
+            Self::Inconclusive,
+            Self::Cost(CostKind::Wal),
+            Self::Cost(CostKind::Blocks),
+            Self::Cost(CostKind::Cpu),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self {
+            Self::Slower => "slower",
+            Self::Inconclusive => "inconclusive",
+            Self::Cost(kind) => kind.option(),
+        }))
     }
 }
 

@@ -30,7 +30,11 @@ pub(super) fn compare(options: &Compare, ui: Ui) -> Result<ExitCode> {
         ComparisonOutput::Json => crate::ui::print(&json_text(&comparison)?),
         ComparisonOutput::Markdown => crate::ui::print(&report::findings_markdown(&document())),
     }?;
-    let costs: Vec<_> = options.fail_on.iter().filter_map(|what| what.cost()).collect();
+    let cost = |what: &FailOnVerdict| match what {
+        FailOnVerdict::Cost(kind) => Some(*kind),
+        FailOnVerdict::Slower | FailOnVerdict::Inconclusive => None,
+    };
+    let costs: Vec<_> = options.fail_on.iter().filter_map(cost).collect();
     let costlier = comparison.costlier(&costs);
     for cost in &costlier {
         let [a, b] = [cost.a, cost.b].map(|value| cost.figure.text(value.unwrap_or_default()));
@@ -40,7 +44,7 @@ pub(super) fn compare(options: &Compare, ui: Ui) -> Result<ExitCode> {
         || options.fail_on.iter().any(|what| match what {
             FailOnVerdict::Slower => comparison.is_slower(),
             FailOnVerdict::Inconclusive => comparison.is_inconclusive(),
-            FailOnVerdict::Wal | FailOnVerdict::Blocks | FailOnVerdict::Cpu => false,
+            FailOnVerdict::Cost(_) => false,
         });
     if !fails && options.fail_on == [FailOnVerdict::Slower] && comparison.is_inconclusive() {
         ui.notice(

@@ -1,5 +1,8 @@
 //! Runs of a role without privileges that have little or nothing to count: a figure that nothing counted is absent, never zero.
 
+use std::ffi::OsStr;
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::fixture::{CommandOutput, command, database, folder};
@@ -44,14 +47,64 @@ fn collect(value: &Value, path: &str, found: &mut Vec<String>) {
                 if is_false {
                     found.push(format!("{path}.{name}: {each}"));
                 }
-                // The sessions of a stage without any have no transactions.
-                if name != "sessions_fairness" {
-                    collect(each, &format!("{path}.{name}"), found);
-                }
+                collect(each, &format!("{path}.{name}"), found);
             }
         }
         Value::Array(items) => items.iter().for_each(|each| collect(each, path, found)),
         _ => {}
+    }
+}
+
+/// Commands that store a run. The forms of the drop-in command lines are those of the tools that they replace.
+const RUNS: [&str; 18] = [
+    "run ping -c 1 --transactions 3 --warmup 0",
+    "run ping -c 2 --duration 1s --warmup 0",
+    "run script --file none.sql -c 1 --transactions 5 --warmup 0",
+    "run script -b tpcb-like -c 1 --transactions 5 --warmup 0",
+    "run rows -c 1 --batch 10 --transactions 5 --warmup 0",
+    "run rows -c 1 --batch 10 --rate 20 --duration 1s --warmup 0",
+    "run rows -c 1 --batch 10 --update-percent 50 --transactions 5 --warmup 0",
+    "run point -c 1 --transactions 5 --warmup 0",
+    "run oltp read-only -c 1 --transactions 5 --warmup 0",
+    "run load --rows 100 -c 1 --drop",
+    "run cbc --size 0.01 --place schema",
+    "run ping -c 1 --transactions 3 --warmup 0 --repeat 2",
+    "observe --for 100ms",
+    "observe -- true",
+    "observe --count x=select(5) -- true",
+    "pgbench -n -c 1 -t 5 -f none.sql",
+    "ysql-bench -o insert -r 50 -t 1 -b 10",
+    "sysbench oltp_read_only --tables=1 --table-size=100 --threads=1 --events=5 --time=0 run",
+];
+
+/// Commands about the stored runs, and about several new ones.
+const OTHERS: [&str; 7] = [
+    "runs list --stages",
+    "runs list",
+    "runs history",
+    "sweep ping --axis sessions=1,2 --transactions 3 --warmup 0 --repeat 2",
+    "ab a.toml b.toml --blocks-max 4",
+    "runs show last",
+    "doctor",
+];
+
+/// Adds the lines of a text that show a number that nothing counted.
+fn read(command: &str, text: &str, found: &mut Vec<String>) {
+    let is_wrong = |shown: &&str| NEVER_SHOWN.iter().any(|each| shown.contains(each));
+    found.extend(text.lines().filter(is_wrong).map(|shown| format!("{command}: {shown}")));
+}
+
+/// Looks at the record of the last run and at all its forms.
+fn read_last(line: &str, riops: &dyn Fn(&str) -> CommandOutput, found: &mut Vec<String>) {
+    let record = riops("runs show last --output json").expect(0).json();
+    collect(&record["stages"], line, found);
+    for form in ["runs show last", "report last --markdown", "compare last last"] {
+        read(&format!("{line}, {form}"), &riops(form).stdout, found);
+    }
+    let csv = riops("runs export last --format csv").expect(0).stdout;
+    let numbers = csv.split([',', '\n']).filter_map(|cell| cell.parse::<f64>().ok());
+    if numbers.into_iter().any(|number| number == 0.0 && number.is_sign_negative()) {
+        found.push(format!("{line}: {csv}"));
     }
 }
 
@@ -63,11 +116,16 @@ fn figures_that_nothing_counted_are_absent_from_records_and_texts() {
     let url = database.url.replace("postgresql://postgres@", "postgresql://absent_plain@");
     let folder = folder("absent");
     std::fs::write(folder.join("none.sql"), "select 1 where false;\n").unwrap();
-    let riops = |line: &str| {
+    for name in ["a.toml", "b.toml"] {
+        let plan = "workload = 'ping'\nsessions = 1\ntransactions = 3\nwarmup = '0'\n";
+        std::fs::write(folder.join(name), plan).unwrap();
+    }
+    let in_store = |store: &OsStr, line: &str| {
         let mut command = command(line);
-        command.current_dir(&folder).env("RIOPS_DATABASE", &url);
-        CommandOutput::of(command.env("RIOPS_STORE", &database.store))
+        command.current_dir(&folder).env("RIOPS_DATABASE", &url).env("RIOPS_STORE", store);
+        command
     };
+    let riops = |line: &str| CommandOutput::of(&mut in_store(database.store.as_os_str(), line));
     for line in [
         "prepare rows --rows 100",
         "prepare point --rows 100",
@@ -77,39 +135,32 @@ fn figures_that_nothing_counted_are_absent_from_records_and_texts() {
         riops(line).expect(0);
     }
     let mut found = Vec::new();
-    for line in [
-        "run ping -c 1 --transactions 3 --warmup 0",
-        "run ping -c 2 --duration 1s --warmup 0",
-        "run script --file none.sql -c 1 --transactions 5 --warmup 0",
-        "run script -b tpcb-like -c 1 --transactions 5 --warmup 0",
-        "run rows -c 1 --batch 10 --transactions 5 --warmup 0",
-        "run rows -c 1 --batch 10 --rate 20 --duration 1s --warmup 0",
-        "run rows -c 1 --batch 10 --update-percent 50 --transactions 5 --warmup 0",
-        "run point -c 1 --transactions 5 --warmup 0",
-        "run oltp read-only -c 1 --transactions 5 --warmup 0",
-        "run load --rows 100 -c 1 --drop",
-        "observe --for 100ms",
-        "observe -- true",
-        "observe --count x=select(5) -- true",
-    ] {
-        let ran = riops(line).expect(0);
-        let record = riops("runs show last --output json").expect(0).json();
-        collect(&record["stages"], line, &mut found);
-        let forms = [
-            format!("{}{}", ran.stdout, ran.stderr),
-            riops("runs show last").expect(0).stdout,
-            riops("report last --markdown").expect(0).stdout,
-            riops("compare last last").stdout,
-        ];
-        for text in forms {
-            let is_wrong = |shown: &&str| NEVER_SHOWN.iter().any(|each| shown.contains(each));
-            found.extend(text.lines().filter(is_wrong).map(|shown| format!("{line}: {shown}")));
+    for line in RUNS {
+        if line.starts_with("sysbench") {
+            riops("cleanup oltp").expect(0);
+            riops(&line.replace(" run", " prepare")).expect(0);
         }
-        let csv = riops("runs export last --format csv").expect(0).stdout;
-        let numbers = csv.split([',', '\n']).filter_map(|cell| cell.parse::<f64>().ok());
-        if numbers.into_iter().any(|number| number == 0.0 && number.is_sign_negative()) {
-            found.push(format!("{line}: {csv}"));
+        let ran = riops(line).expect(0);
+        if line.starts_with("run ") || line.starts_with("observe") {
+            read(line, &format!("{}{}", ran.stdout, ran.stderr), &mut found);
+        }
+        read_last(line, &riops, &mut found);
+    }
+    for line in OTHERS {
+        let ran = riops(line).expect(0);
+        read(line, &format!("{}{}", ran.stdout, ran.stderr), &mut found);
+        if line.starts_with("runs list") {
+            let is_zero = |shown: &&str| shown.contains(" 0.00 ");
+            found.extend(ran.stdout.lines().filter(is_zero).map(str::to_owned));
         }
     }
+    let fleet = "run ping -c 2 --transactions 4 --warmup 0 --fleet f --agents 2";
+    let store = OsStr::new(&url);
+    let mut other = in_store(store, fleet);
+    let other = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    CommandOutput::of(&mut in_store(store, fleet)).expect(0);
+    assert!(other.wait_with_output().unwrap().status.success());
+    let shared = |line: &str| CommandOutput::of(&mut in_store(store, line));
+    read_last(fleet, &shared, &mut found);
     assert!(found.is_empty(), "{found:#?}");
 }

@@ -131,7 +131,7 @@ fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool> {
     };
     if own.schema != schema && state == State::Complete {
         return refuse(format!(
-            "the registered dataset for the workload oltp is in schema \"{}\", and only one can be registered: run without --schema, or drop it first with `riops cleanup oltp`",
+            "the registered dataset for the workload oltp is in schema \"{}\", and only one can be registered: use it with `riops run oltp` without --schema, or drop it first with `riops cleanup oltp`",
             own.schema
         ));
     }

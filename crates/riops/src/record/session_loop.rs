@@ -131,7 +131,8 @@ pub struct LoopRecord {
     pub unknown_commits: u64,
     /// Transactions that were in flight when the measurement ended.
     pub drained: DrainedRecord,
-    /// Transactions per session.
+    /// Transactions per session; absent without any.
+    #[serde(skip_serializing_if = "crate::units::is_default")]
     pub sessions_fairness: Fairness,
     /// Results of each session; empty with more than 1,000 sessions.
     #[serde(skip_serializing_if = "Vec::is_empty")]

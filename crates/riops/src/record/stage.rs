@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn loop_fields_are_flattened_into_the_stage() {
         let json = serde_json::to_value(StageRecord::default()).unwrap();
-        for field in ["retries", "operations", "errors", "drained", "sessions_fairness", "series"] {
+        for field in ["retries", "operations", "errors", "drained", "series"] {
             assert!(json.get(field).is_some(), "{field}: {json}");
         }
         assert_eq!(json.get("session_loop"), None);

@@ -70,6 +70,12 @@ pub fn compare(
     Ok(comparison)
 }
 
+/// The stages of two groups of usable runs.
+pub(in crate::experiment) fn stages_of(a: &[&Record], b: &[&Record]) -> Vec<StageComparison> {
+    let changes = changes::changes(a, b);
+    figures::stages((a, b), &Blocks::of(a, b), &changes, &Settings::default())
+}
+
 /// Returns the change of the time of a transaction in a stage of two groups of runs that were not measured together.
 pub fn change_of_time(a: &[Record], b: &[Record], stage: usize) -> Option<TimeChange> {
     let of_a: Vec<&Record> = a.iter().collect();

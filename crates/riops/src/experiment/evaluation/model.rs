@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::experiment::comparison::{Change, TimeChange};
+use crate::experiment::comparison::{Change, StageComparison, TimeChange};
 use crate::experiment::{Level, Saturation};
 use crate::figure::{Estimate, Figure};
 use crate::record::Note;
@@ -70,6 +70,9 @@ pub struct StudyView {
     pub time: Option<TimeChange>,
     /// The state of an A/B test.
     pub ab: Option<AbView>,
+    /// The stages of both variants of an A/B test, for pictures.
+    #[serde(skip)]
+    pub variants: Vec<StageComparison>,
     /// What limits the conclusions.
     pub notes: Vec<String>,
     /// What people wrote about it.

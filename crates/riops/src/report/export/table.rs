@@ -54,7 +54,8 @@ impl<'a> Row<'a> {
 
     /// Whether the workload has rows.
     pub(super) fn has_rows(&self) -> bool {
-        words::of(&self.record.plan.work).measure().has_rows
+        let is_without = self.stage.is_timed() && self.stage.rows == 0;
+        words::of(&self.record.plan.work).measure().has_rows && !is_without
     }
 }
 

@@ -37,7 +37,7 @@ pub fn comparison(comparison: &Comparison) -> Findings {
         results.table(figures);
         let stage = stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
         results.table(table(&format!("{stage}cost per transaction"), COST, &found.costs));
-        for chart in charts(&format!("comparison-{number}"), found) {
+        for chart in charts(&format!("comparison-{number}"), ["A", "B"], found) {
             results.picture(chart);
         }
         let [of_a, of_b] = &found.profiles;

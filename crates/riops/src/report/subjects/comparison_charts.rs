@@ -22,17 +22,21 @@ const NAME_MAX: usize = 9;
 /// Share of the time from which on the change of a part has a separate bar.
 const PART_MIN: f64 = 0.01;
 
-/// The pictures of a stage.
-pub(super) fn charts(id: &str, found: &StageComparison) -> impl Iterator<Item = Chart> {
-    let curves = ["A", "B"].into_iter().zip(&found.histograms);
+/// The pictures of a stage of two sides with these names.
+pub(super) fn charts(
+    id: &str,
+    names: [&str; 2],
+    found: &StageComparison,
+) -> impl Iterator<Item = Chart> + use<> {
+    let curves = names.into_iter().zip(&found.histograms);
     let curves = curves
         .filter_map(|(name, stored)| Some((name.to_owned(), stored.as_ref()?.decode().ok()?)));
     let latencies = percentiles::chart_of(curves.collect(), id);
-    [runs(id, found), time(id, found), latencies].into_iter().flatten()
+    [runs(id, names, found), time(id, names, found), latencies].into_iter().flatten()
 }
 
 /// The main figure of each run, by block.
-fn runs(id: &str, found: &StageComparison) -> Option<Chart> {
+fn runs(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
     let main = found.figures.first()?;
     let is_in_blocks = found.blocks.len() > 1;
     // The fifth run of a side and later ones are at the place of the fourth.
@@ -52,7 +56,7 @@ fn runs(id: &str, found: &StageComparison) -> Option<Chart> {
         });
         PointSeries { label: name.to_owned(), style: PointStyle::Dots, points: points.collect() }
     };
-    let series = vec![side("A", -1.0, |of| &of.a), side("B", 1.0, |of| &of.b)];
+    let series = vec![side(a, -1.0, |of| &of.a), side(b, 1.0, |of| &of.b)];
     let values = || series.iter().flat_map(|side| &side.points).map(|point| point.y);
     if values().count() <= 2 {
         return None;
@@ -83,7 +87,7 @@ fn runs(id: &str, found: &StageComparison) -> Option<Chart> {
 }
 
 /// How the time of a transaction became longer or shorter.
-fn time(id: &str, found: &StageComparison) -> Option<Chart> {
+fn time(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
     let time = found.time.as_ref()?;
     let longest = time.a_us.max(time.b_us);
     let parts = time.parts.iter().map(|part| (part.part.name(), part.change_us));
@@ -100,19 +104,19 @@ fn time(id: &str, found: &StageComparison) -> Option<Chart> {
         names.push(shortened(name, NAME_MAX));
     };
     let mut us = time.a_us;
-    add("A", us, duration_us(us));
+    add(a, us, duration_us(us));
     for (name, change) in large.into_iter().chain(rest) {
         us += change;
         add(name, us, signed(change));
     }
-    add("B", time.b_us, duration_us(time.b_us));
+    add(b, time.b_us, duration_us(time.b_us));
     let highest = points.iter().map(|point| point.y).fold(0.0, f64::max);
     let ticks: Vec<f64> = points.iter().map(|point| point.x).collect();
     let x = Axis::of("part of the time", Unit::Count, AxisScale::Linear)
         .within((-0.6, ticks.len() as f64 - 0.4));
     let y = Axis::of("", Unit::DurationUs, AxisScale::Linear).within((0.0, highest * 1.12));
     let summary = format!(
-        "From {} in A to {} in B ({}), by part.",
+        "From {} in {a} to {} in {b} ({}), by part.",
         duration_us(time.a_us),
         duration_us(time.b_us),
         signed(time.b_us - time.a_us)

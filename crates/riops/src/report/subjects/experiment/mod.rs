@@ -18,6 +18,7 @@ mod tests;
 pub use csv::csv;
 
 use self::cells::with_interval;
+use super::comparison_charts;
 use crate::experiment::evaluation::{StudyKind, StudyView, evaluate};
 use crate::experiment::{Level, Study, counted};
 use crate::figure::Summary;
@@ -60,8 +61,23 @@ pub fn experiment(view: &StudyView) -> Findings {
     for chart in charts::charts(view) {
         found.results.chart(chart);
     }
+    for picture in pictures(view) {
+        found.results.picture(picture);
+    }
     lead::conclusion(&mut found.conclusion, view);
     found
+}
+
+/// The pictures of both variants of an A/B test.
+fn pictures(view: &StudyView) -> impl Iterator<Item = Chart> {
+    let names = match view.cells.as_slice() {
+        [a, b] => [a, b].map(|cell| cell.values.first().map_or("", String::as_str)),
+        _ => ["", ""],
+    };
+    let stages = view.variants.iter().enumerate();
+    stages.flat_map(move |(number, stage)| {
+        comparison_charts::charts(&format!("study-variants-{number}"), names, stage)
+    })
 }
 
 /// A chart as a file.
@@ -83,7 +99,7 @@ pub fn png(view: &StudyView) -> Result<Vec<StudyImage>, DrawingError> {
         let name = chart.id.replacen("study-", "", 1);
         Ok(StudyImage { name, bytes: chart_png(chart, &subtitle)? })
     };
-    charts::charts(view).iter().map(image).collect()
+    charts::charts(view).into_iter().chain(pictures(view)).map(|chart| image(&chart)).collect()
 }
 
 /// `riops sweep · ybio-batch-size · rows`.
