@@ -227,10 +227,11 @@ impl Probe<'_> {
         self.cluster.iter_mut().for_each(ClusterProbe::start);
         self.sampler.iter_mut().for_each(|sampler| sampler.start(self.device.clone()));
         self.queries.iter_mut().for_each(|queries| queries.start());
-        self.perf.iter_mut().for_each(|perf| perf.start());
         self.database.iter_mut().for_each(DatabaseProbe::start);
-        // Last, because it is the first step of `end`: excludes the work of the probes themselves.
+        // Late, because it is the first step of `end`: excludes the work of the probes themselves.
         self.start = Some(self.sample());
+        // Last: perf may need a second on a busy machine, which is no reason for counters of a shorter time.
+        self.perf.iter_mut().for_each(|perf| perf.start());
     }
 
     /// Returns whether a session can flush its pending statistics on request.

@@ -5,10 +5,11 @@
 //! them, otherwise from DWARF.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 use tempfile::TempDir;
 
@@ -17,6 +18,9 @@ use super::processes::{Place, descendants};
 use crate::record::ProfileRecord;
 use crate::server::examine::{Finding, Level};
 
+/// Attempts to start perf, and the time that each may take.
+const STARTS_MAX: usize = 5;
+const START_TIMEOUT_S: i64 = 1;
 /// Time for perf to write its file.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -67,6 +71,25 @@ struct Running {
     processes: BTreeSet<i32>,
     /// CPU use of perf, in processors.
     cpus: f64,
+}
+
+impl Running {
+    /// Waits until perf executes its command, which repeats a byte. perf ends at once if a process has exited since they were
+    /// listed: a session of others. Slow ones are not waited for any longer.
+    fn is_sampling(&mut self) -> bool {
+        let (Some(input), Some(output)) = (&mut self.child.stdin, &mut self.child.stdout) else {
+            return false;
+        };
+        let timeout = Timespec { tv_sec: START_TIMEOUT_S, tv_nsec: 0 };
+        let mut ends = [PollFd::new(&*output, PollFlags::IN)];
+        let samples = input.write_all(b"\n").is_ok()
+            && (poll(&mut ends, Some(&timeout)) == Ok(0)
+                || output.read(&mut [0]).is_ok_and(|bytes| bytes == 1));
+        if !samples {
+            let _ = self.child.wait();
+        }
+        samples
+    }
 }
 
 impl Perf {
@@ -131,13 +154,21 @@ impl Perf {
 
     pub(super) fn start(&mut self) {
         self.found = None;
-        let processes = descendants(self.server);
-        self.running = tempfile::tempdir().ok().and_then(|folder| {
-            // perf ends with cat, and cat with riops, however riops ends.
-            let mut command = self.record(&folder, &processes);
-            let child = command.arg("cat").stdin(Stdio::piped()).spawn().ok()?;
-            Some(Running { child, folder, start: Instant::now(), processes, cpus: 0.0 })
-        });
+        for _ in 0..STARTS_MAX {
+            self.running = self.spawn();
+            if self.running.as_mut().is_none_or(Running::is_sampling) {
+                return;
+            }
+        }
+    }
+
+    fn spawn(&self) -> Option<Running> {
+        let (folder, processes) = (tempfile::tempdir().ok()?, descendants(self.server));
+        // perf ends with cat, and cat with riops, however riops ends.
+        let mut command = self.record(&folder, &processes);
+        command.arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let child = command.spawn().ok()?;
+        Some(Running { child, folder, start: Instant::now(), processes, cpus: 0.0 })
     }
 
     /// Ends the sampling; perf then writes its file.

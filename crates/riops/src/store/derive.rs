@@ -192,7 +192,7 @@ fn run(id: &str, record: &Record) -> Fields {
         seconds: record.stages.iter().map(|stage| stage.seconds).sum::<f64>(),
         stage: stage.map(|stage| &stage.name),
         rows_per_s: stage.filter(|_| !traits.has_no_rows).map(|stage| stage.throughput.rows_per_s),
-        transactions_per_s: stage.map(|stage| stage.throughput.transactions_per_s),
+        transactions_per_s: stage.filter(|stage| !stage.is_timed()).map(|stage| stage.throughput.transactions_per_s),
         statements_per_s: stage.filter(|_| !traits.has_no_statements).map(|stage| stage.throughput.statements_per_s),
         service_p50_us: service(50.0),
         service_p99_us: service(99.0),

@@ -188,6 +188,9 @@ impl StageSummary {
             return None;
         }
         let of = |kind: &str| self.number(&format!("{kind}_{key}"));
-        self.number(key).or_else(|| of("response")).or_else(|| of("service"))
+        // Of a statement or a command, a rate of nothing was not counted.
+        let is_single = matches!(self.kind.as_str(), "statement" | "observed");
+        let number = self.number(key).filter(|number| *number != 0.0 || !is_single);
+        number.or_else(|| of("response")).or_else(|| of("service"))
     }
 }

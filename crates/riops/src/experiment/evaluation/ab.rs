@@ -2,11 +2,13 @@
 
 use super::judge::of_effect;
 use super::model::{AbView, Against, StudyView};
+use crate::experiment::comparison::stages_of;
 use crate::experiment::{AbSettings, Finished, Study, blocks, figures_of, last_look};
+use crate::record::Record;
 use crate::stats::{Decision, Look, Outcome};
 use crate::units::format::{number_of, percent};
 
-/// Adds the comparison at the last look to the second variant, and the state of the test.
+/// Adds the comparison at the last look to the second variant, the state of the test, and the stages of both variants.
 pub(super) fn add(view: &mut StudyView, study: &Study, settings: &AbSettings) {
     let look = last_look(study, settings);
     let stage = view.main_stage;
@@ -25,6 +27,14 @@ pub(super) fn add(view: &mut StudyView, study: &Study, settings: &AbSettings) {
     }
     let failed = study.finished.iter().any(|finished: &Finished| finished.result.is_err());
     view.ab = Some(state(look.as_ref(), blocks(study, settings), settings, failed, view.effect));
+    let runs = |cell: usize| -> Vec<&Record> {
+        let finished = study.finished.iter().filter(|finished| finished.task.cell == cell);
+        finished.filter_map(Finished::usable).collect()
+    };
+    let (a, b) = (runs(0), runs(1));
+    if !a.is_empty() && !b.is_empty() {
+        view.variants = stages_of(&a, &b);
+    }
 }
 
 fn state(

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::comparison::{Change, TimeChange, Topic, changes, marked, stages_of, time_change};
+use super::comparison::{Change, TimeChange, Topic, changes, marked, time_change};
 use super::{Cell, Experiment, Finished, Goal, Level, Order, Study, remaining, results};
 use crate::figure::Figure;
 use crate::plan::facts::{currency, price_per_hour};
@@ -94,12 +94,7 @@ pub fn evaluate(study: &Study) -> StudyView {
     compared(&mut view, experiment, &groups, &slots);
     match &experiment.goal {
         Goal::Sweep { .. } => {}
-        Goal::Ab(settings) => {
-            ab::add(&mut view, study, settings);
-            if let [a, b] = groups.as_slice() {
-                view.variants = stages_of(&a.records(), &b.records());
-            }
-        }
+        Goal::Ab(settings) => ab::add(&mut view, study, settings),
         Goal::Saturation(settings) => {
             for (cell, found) in view.cells.iter_mut().zip(results(study, settings)) {
                 cell.saturation = Some(found);

@@ -11,8 +11,9 @@ use crate::units::format::{bytes_each, joined, rate};
 
 /// Events that are rarer than this per transaction are not named in texts.
 const EVENTS_MIN: f64 = 0.000_5;
-/// Nor are fewer bytes.
+/// Nor are fewer bytes, or a shorter time, which would be shown as zero.
 const BYTES_MIN: f64 = 1.0;
+const TIME_MIN_US: f64 = 0.005;
 /// A transaction with fewer rows costs as much as a row.
 const ROWS_MIN: f64 = 1.05;
 
@@ -88,6 +89,7 @@ fn line(record: &Record, stage: &StageRecord, divisor: f64) -> String {
                 (value.abs() >= EVENTS_MIN).then(|| format!("{text} {}", figure.name()))
             }
             Unit::Bytes if value.abs() < BYTES_MIN => None,
+            Unit::Microseconds if value.abs() < TIME_MIN_US => None,
             _ => Some(format!("{} {text}", figure.name())),
         }
     };

@@ -28,10 +28,7 @@ fn entries(has_response: bool) -> [Entry; 21] {
         (word("workload"), true, |line| line.run.title.as_str().into()),
         (word("stage"), true, |line| line.stage.map_or("", |stage| &stage.name).into()),
         (word("valid"), true, |line| valid_text(line.run.validity()).into()),
-        // Some workloads and statements have no rows.
-        (number("rows/s"), false, |line| {
-            line.number("rows_per_s").filter(|rows| *rows > 0.0).map(rate).into()
-        }),
+        (number("rows/s"), false, |line| line.figure("rows_per_s", rate)),
         (number("tx/s"), false, |line| line.figure("transactions_per_s", rate)),
         (number("response p99"), false, |line| {
             line.p99("response_p99_us", Statistic::bound_column(LatencyKind::Response))

@@ -403,8 +403,7 @@ fn an_ab_test_draws_its_runs_and_the_latencies_of_both_variants() {
     let found = experiment(&view(&example::ab(4, 1.1)));
     let of_runs = found.results.charts().find(|chart| chart.id == "study-variants-0-runs").unwrap();
     let Content::Points { series, .. } = &of_runs.plot.content else { panic!() };
-    let runs: Vec<_> =
-        series.iter().map(|side| (side.label.as_str(), side.points.len())).collect();
+    let runs: Vec<_> = series.iter().map(|side| (side.label.as_str(), side.points.len())).collect();
     assert_eq!(runs, [("a.toml", 8), ("b.toml", 8)]);
     let ids: Vec<_> = found.results.charts().map(|chart| chart.id.as_str()).collect();
     assert_eq!(ids, ["study-main", "study-variants-0-runs", "study-variants-0-percentiles"]);
