@@ -81,10 +81,11 @@ impl Running {
             return false;
         };
         let timeout = Timespec { tv_sec: START_TIMEOUT_S, tv_nsec: 0 };
+        let is_written = input.write_all(b"\n").is_ok();
         let mut ends = [PollFd::new(&*output, PollFlags::IN)];
-        let samples = input.write_all(b"\n").is_ok()
-            && (poll(&mut ends, Some(&timeout)) == Ok(0)
-                || output.read(&mut [0]).is_ok_and(|bytes| bytes == 1));
+        let has_ended_or_answered = matches!(poll(&mut ends, Some(&timeout)), Ok(1..));
+        let samples = is_written
+            && (!has_ended_or_answered || output.read(&mut [0]).is_ok_and(|bytes| bytes == 1));
         if !samples {
             let _ = self.child.wait();
         }
