@@ -230,7 +230,10 @@ class Place:
             self.call("psql", self.database(database), *options)
 
     def plant(self, cause):
-        # A variant with settings of the server stops it at the end.
+        if cause.server_set:
+            # riops starts it with the settings of each variant.
+            self.call(RIOPS, "server", "stop")
+            return
         self.call(RIOPS, "server", "start")
         self.url = self.call(RIOPS, "server", "url").strip()
         for name in ("ca", "cb"):
