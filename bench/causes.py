@@ -323,8 +323,10 @@ class Place:
                 port = self.relay(cause.delay_s * side)
                 name = "ca" if side == 0 else "cb"
                 url = f"postgresql://postgres@127.0.0.1:{port}/{name}?sslmode=disable"
-            text = cause.other_script if side and cause.other_script else cause.script
-            file = self.write(f"{side}.sql", text)
+            if side and cause.other_script:
+                file = self.write("other.sql", cause.other_script)
+            else:
+                file = self.write("script.sql", cause.script)
             lines += [
                 'workload = "script"',
                 f"file = {json.dumps(file)}",
