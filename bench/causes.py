@@ -215,9 +215,9 @@ class Place:
         self.env["RIOPS_STORE"] = os.path.join(folder, "runs.sqlite")
         self.url = ""
 
-    def call(self, *command, accepted=(0,)):
+    def call(self, *command):
         found = subprocess.run(command, env=self.env, text=True, capture_output=True)
-        if found.returncode not in accepted:
+        if found.returncode != 0:
             sys.exit(f"{' '.join(command)}: {found.stderr}")
         return found.stdout
 
@@ -318,10 +318,10 @@ class Place:
             server_set = f"server-set = {json.dumps(cause.server_set[side])}"
             lines += [f"workload = {json.dumps(workload)}", *options, server_set]
         else:
-            url = self.database("ca" if side == 0 else "cb")
+            name = ("ca", "cb")[side]
+            url = self.database(name)
             if cause.delay_s:
                 port = self.relay(cause.delay_s * side)
-                name = "ca" if side == 0 else "cb"
                 url = f"postgresql://postgres@127.0.0.1:{port}/{name}?sslmode=disable"
             if side and cause.other_script:
                 file = self.write("other.sql", cause.other_script)

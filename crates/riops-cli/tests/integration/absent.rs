@@ -55,7 +55,7 @@ fn collect(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Commands that store a run. The forms of the drop-in command lines are those of the tools that they replace.
+/// Commands that store a run. The drop-in command lines print the reports of other tools, which are not read.
 const RUNS: [&str; 18] = [
     "run ping -c 1 --transactions 3 --warmup 0",
     "run ping -c 2 --duration 1s --warmup 0",

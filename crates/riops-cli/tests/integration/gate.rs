@@ -144,7 +144,7 @@ fn a_cost_makes_a_gate_and_a_comparison_fail_where_the_rate_does_not() {
     red.stdout_contains("SLOWER").stdout_contains("blocks");
     std::fs::write(&gate, file("costs = ['sleep']")).unwrap();
     place.riops("gate ../gate.toml --trust").expect(2).stderr_contains("unknown variant");
-    // In turns, so that a machine that becomes slower is none of the difference.
+    // In turns: a machine that becomes slower affects both alike.
     for name in ["base", "head"].repeat(4) {
         let file = place.folder.join(format!("{name}.sql"));
         let line = format!(

@@ -228,9 +228,9 @@ impl Probe<'_> {
         self.sampler.iter_mut().for_each(|sampler| sampler.start(self.device.clone()));
         self.queries.iter_mut().for_each(|queries| queries.start());
         self.database.iter_mut().for_each(DatabaseProbe::start);
-        // Late, because it is the first step of `end`: excludes the work of the probes themselves.
+        // After the other probes, and before them in `end`: excludes their work.
         self.start = Some(self.sample());
-        // Last: perf may need a second on a busy machine, which is no reason for counters of a shorter time.
+        // Last: perf may need a second on a busy machine, by which the counters would start late.
         self.perf.iter_mut().for_each(|perf| perf.start());
     }
 

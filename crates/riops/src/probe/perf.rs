@@ -18,8 +18,9 @@ use super::processes::{Place, descendants};
 use crate::record::ProfileRecord;
 use crate::server::examine::{Finding, Level};
 
-/// Attempts to start perf, and the time that each may take.
+/// Maximum number of attempts to start perf.
 const STARTS_MAX: usize = 5;
+/// Time after which a perf that has not ended counts as started.
 const START_TIMEOUT_S: i64 = 1;
 /// Time for perf to write its file.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
@@ -74,8 +75,8 @@ struct Running {
 }
 
 impl Running {
-    /// Waits until perf executes its command, which repeats a byte. perf ends at once if a process has exited since they were
-    /// listed: a session of others. Slow ones are not waited for any longer.
+    /// Waits until perf samples: it then executes its command, which repeats a byte. Returns `false` if perf has ended, because
+    /// a process of its list has exited, for example the session of another client.
     fn is_sampling(&mut self) -> bool {
         let (Some(input), Some(output)) = (&mut self.child.stdin, &mut self.child.stdout) else {
             return false;

@@ -188,7 +188,7 @@ impl StageSummary {
             return None;
         }
         let of = |kind: &str| self.number(&format!("{kind}_{key}"));
-        // Of a statement or a command, a rate of nothing was not counted.
+        // A statement without rows and a command without a count have no rate.
         let is_single = matches!(self.kind.as_str(), "statement" | "observed");
         let number = self.number(key).filter(|number| *number != 0.0 || !is_single);
         number.or_else(|| of("response")).or_else(|| of("service"))

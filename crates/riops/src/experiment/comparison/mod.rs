@@ -70,7 +70,7 @@ pub fn compare(
     Ok(comparison)
 }
 
-/// The stages of two groups of usable runs.
+/// Compares the stages of two groups of usable runs.
 pub(in crate::experiment) fn stages_of(a: &[&Record], b: &[&Record]) -> Vec<StageComparison> {
     let changes = changes::changes(a, b);
     figures::stages((a, b), &Blocks::of(a, b), &changes, &Settings::default())
