@@ -69,6 +69,8 @@ class Cause:
 
 TRIGGER = """create function f() returns trigger language plpgsql as
 $$ begin for i in 1..300 loop new.n := new.n + 1; end loop; return new; end $$"""
+# Without the interval, the session goes on after the end of psql.
+LOCK_OPTIONS = ("-c", "set client_connection_check_interval = 100")
 LOCK = """do $$ begin for i in 1..100000 loop lock table t in share mode; perform pg_sleep(0.03);
 commit; perform pg_sleep(0.03); end loop; end $$"""
 LOAD = ("tables = 1", "table-size = 50000", "prepare = true")
@@ -125,7 +127,6 @@ CAUSES = {
         "\\set k random(0, 990)\nselect count(a.c) from t a join t b on a.k = b.k"
         " where a.k between :k and :k + 9 and b.id < 200;\n",
         planted=[
-            "alter table t set (autovacuum_enabled = off)",
             "delete from pg_statistic where starelid = 't'::regclass",
             "update pg_class set reltuples = 1, relpages = 1 where relname = 't'",
         ],
@@ -147,7 +148,7 @@ CAUSES = {
     "random_page_cost": Cause(
         "random_page_cost|plan|Scan",
         BY_K,
-        planted=[setting("random_page_cost", "100000"), setting("enable_bitmapscan", "off")],
+        planted=[setting("random_page_cost", "100000")],
     ),
     "plan_cache_mode": Cause(
         "plan_cache_mode",
@@ -161,7 +162,7 @@ CAUSES = {
         planted=[setting("commit_delay", "20000"), setting("commit_siblings", "0")],
     ),
     "parallel": Cause(
-        "parallel",
+        "[pP]arallel",
         AGGREGATE,
         both=[
             "insert into t select g, 0, g % 1000, repeat('x', 100)"
@@ -180,7 +181,7 @@ CAUSES = {
         "CPU used by other",
         beside=("sh", "-c", "sha256sum /dev/zero & sha256sum /dev/zero"),
     ),
-    "lock": Cause("locks of other sessions", UPDATE, beside=("psql", "{url}", "-Xqc", LOCK)),
+    "lock": Cause("locks of other sessions", UPDATE, beside=("psql", "{url}", "-Xq", *LOCK_OPTIONS, "-c", LOCK)),
     "sessions": Cause(
         "sessions",
         "update t set n = n + 1 where id = 1;\n",
@@ -281,7 +282,7 @@ class Place:
             own = "select count(*) from pg_stat_activity where datname = 'cb' and application_name <> 'psql'"
             words = [word.replace("{url}", self.database("cb")) for word in command]
             running = None
-            while not ended.wait(0.05):
+            while not ended.wait(0.2):
                 is_measured = int(self.call("psql", self.url, "-XqAtc", own)) >= 2
                 if is_measured and running is None:
                     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -344,6 +345,7 @@ class Place:
         change = found.get("time") or {}
         parts = [part for part in change.get("parts", []) if part["is_cause"]]
         named = [(part["part"], part["change_us"], part.get("beside", [])) for part in parts]
+        # Without a part that changed, riops names what may be the reason.
         return named or [("unknown", 0, change.get("candidates", []))]
 
 

@@ -36,11 +36,11 @@ pub(crate) type RunBlocks<'a> = [(Vec<RunStage<'a>>, Vec<RunStage<'a>>)];
 /// The change of the time of a transaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TimeChange {
-    /// The time in A, in microseconds: the mean of the runs.
+    /// The time in A, in microseconds: the mean of the runs; without parts only that of the statements.
     pub a_us: f64,
     /// The time in B.
     pub b_us: f64,
-    /// Its parts, those that changed most first.
+    /// Its parts, those that changed most first; empty if the sessions were sampled too rarely.
     pub parts: Vec<PartChange>,
     /// Differences that may be the reason, if no part changed by more than chance: too few runs may hide their effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -71,6 +71,10 @@ pub struct PartChange {
 /// Returns the change of the time of a transaction; `None` if it is not known of runs of both. `changes` is what differs
 /// between them.
 pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<TimeChange> {
+    let runs = |is_b: bool| -> Vec<RunStage<'_>> {
+        blocks.iter().flat_map(|(a, b)| if is_b { b.clone() } else { a.clone() }).collect()
+    };
+    let evidence = Evidence { a: runs(false), b: runs(true), changes };
     let times = |runs: &[RunStage<'_>]| -> Vec<TransactionTime> {
         let time = |&(record, stage): &RunStage<'_>| Summary { record, stage }.transaction_time();
         runs.iter().filter_map(time).collect()
@@ -82,7 +86,7 @@ pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<
         .filter(|(a, b)| !a.is_empty() && !b.is_empty())
         .collect();
     if of_times.is_empty() {
-        return None;
+        return evidence.without_parts();
     }
     let mean = |pick: &dyn Fn(&TransactionTime) -> f64, is_b: bool| {
         let side = of_times.iter().flat_map(|(a, b)| if is_b { b } else { a });
@@ -90,10 +94,6 @@ pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<
         values.iter().sum::<f64>() / values.len().max(1) as f64
     };
     let (a_us, b_us) = (mean(&|time| time.us, false), mean(&|time| time.us, true));
-    let runs = |is_b: bool| -> Vec<RunStage<'_>> {
-        blocks.iter().flat_map(|(a, b)| if is_b { b.clone() } else { a.clone() }).collect()
-    };
-    let evidence = Evidence { a: runs(false), b: runs(true), changes };
     let part = |part: TimePart| {
         let values = |times: &[TransactionTime]| -> Vec<f64> {
             times.iter().map(|time| time.of(part)).collect()
@@ -121,7 +121,7 @@ pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<
     let mut parts: Vec<PartChange> = TimePart::ALL.into_iter().filter_map(part).collect();
     parts.sort_by(|one, other| other.change_us.abs().total_cmp(&one.change_us.abs()));
     let is_explained = parts.iter().any(|part| part.is_cause);
-    let candidates = if is_explained { Vec::new() } else { evidence.candidates() };
+    let candidates = if is_explained { Vec::new() } else { evidence.candidates(b_us - a_us) };
     Some(TimeChange { a_us, b_us, parts, candidates })
 }
 
@@ -149,11 +149,42 @@ impl Evidence<'_> {
         causes.take(BESIDE_MAX - 1).chain(follows).take(BESIDE_MAX).collect()
     }
 
-    /// The differences that may change any part, the plans first.
-    fn candidates(&self) -> Vec<String> {
-        let topics = [Topic::AccessPath, Topic::Schema, Topic::Setting, Topic::Version];
+    /// The change of a time whose parts are not known, if something may be its reason.
+    fn without_parts(&self) -> Option<TimeChange> {
+        let mean = |runs: &[RunStage<'_>]| {
+            let each = |(_, stage): &RunStage<'_>| {
+                let transactions = Some(stage.transactions).filter(|&number| number > 0)?;
+                Some(stage.database_s? * 1e6 / transactions as f64)
+            };
+            let times: Vec<f64> = runs.iter().filter_map(each).collect();
+            (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+        };
+        let (a_us, b_us) = (mean(&self.a)?, mean(&self.b)?);
+        let candidates = self.candidates(b_us - a_us);
+        let change = TimeChange { a_us, b_us, parts: Vec::new(), candidates };
+        Some(change).filter(|change| !change.candidates.is_empty())
+    }
+
+    /// The differences that may be the reason for this change of the whole time: the options of the run first, which a person
+    /// changed, then the plans of its statements.
+    fn candidates(&self, change_us: f64) -> Vec<String> {
+        let topics = [
+            Topic::Plan,
+            Topic::AccessPath,
+            Topic::Schema,
+            Topic::Setting,
+            Topic::Version,
+            Topic::Dataset,
+            Topic::Condition,
+            Topic::Environment,
+        ];
+        let may_be = |change: &&Change| {
+            TimePart::ALL.into_iter().any(|part| is_cause(change, part))
+                && agrees(change, change_us)
+        };
         let of = |topic| self.changes.iter().filter(move |change| change.topic == topic);
-        topics.into_iter().flat_map(of).map(Change::text).take(BESIDE_MAX).collect()
+        let all = topics.into_iter().flat_map(of).filter(may_be);
+        all.map(Change::text).take(BESIDE_MAX).collect()
     }
 
     /// The costs that belong to a part, changed in the same direction, and may take as long.
@@ -290,7 +321,9 @@ fn longest_us(figure: Figure) -> f64 {
 }
 
 /// Starts of the names of settings and properties of the environment, with the parts that they change.
-const NAMES: [(&str, &[TimePart]); 33] = [
+const NAMES: [(&str, &[TimePart]); 34] = [
+    // Other statements may take longer in any way, with other access paths.
+    ("script.scripts", &TimePart::ALL),
     ("synchronous_commit", &[Wal, Ipc]),
     ("synchronous_standby_names", &[Ipc]),
     ("fsync", &[Wal, Write]),
@@ -372,168 +405,5 @@ fn costs_of(part: TimePart) -> &'static [Figure] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::{
-        CostRecord, DatabaseUse, OperationRecord, Sampled, SessionTime, WaitShare,
-    };
-    use crate::report::example_record;
-
-    /// A run of 10 s whose two sessions spend this time of each transaction in CPU and WAL, in µs, and 1 ms elsewhere.
-    fn run(cpu_us: f64, wal_us: f64) -> Record {
-        let mut record = example_record();
-        let stage = &mut record.stages[0];
-        let whole_us = cpu_us + wal_us + 1_000.0;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a positive number"
-        )]
-        let transactions = (20e6 / whole_us) as u64;
-        stage.transactions = transactions;
-        stage.database_s = Some(19.8);
-        let (cpu, wal) = (cpu_us / whole_us, wal_us / whole_us);
-        let shares = [(TimePart::Cpu, cpu), (TimePart::Wal, wal)];
-        stage.probes = Some(Sampled {
-            waits: vec![WaitShare { event: "CPU".to_owned(), share: cpu }],
-            looks: 50,
-            session_time: shares
-                .map(|(part, share)| SessionTime { part, share, reach: Some(0.03) })
-                .to_vec(),
-            ..Sampled::default()
-        });
-        record
-    }
-
-    fn blocks<'a>(a: &'a [Record], b: &'a [Record]) -> Vec<(Vec<RunStage<'a>>, Vec<RunStage<'a>>)> {
-        let stages = |runs: &'a [Record]| runs.iter().map(|run| (run, &run.stages[0])).collect();
-        vec![(stages(a), stages(b))]
-    }
-
-    fn setting(name: &str, a: &str, b: &str) -> Change {
-        let [name, a, b] = [name, a, b].map(str::to_owned);
-        Change { topic: Topic::Setting, name, a, b, is_more: None }
-    }
-
-    #[test]
-    fn another_address_explains_only_a_change_of_the_network() {
-        let address =
-            Change { topic: Topic::Environment, ..setting("address", "a:5432", "b:5432") };
-        assert_eq!([Cpu, Network].map(|part| is_cause(&address, part)), [false, true]);
-    }
-
-    #[test]
-    fn the_part_that_changed_most_is_first_and_has_its_setting_beside_it() {
-        let a = [run(500.0, 100.0), run(510.0, 110.0), run(490.0, 90.0)];
-        let b = [run(500.0, 800.0), run(520.0, 820.0), run(490.0, 780.0)];
-        let changes = [setting("jit", "off", "on"), setting("synchronous_commit", "off", "on")];
-        let found = time_change(&blocks(&a, &b), &changes).unwrap();
-        let wal = &found.parts[0];
-        assert_eq!((wal.part, wal.is_cause), (TimePart::Wal, true));
-        assert!((wal.change_us - 700.0).abs() < 1.0, "{wal:?}");
-        assert_eq!(wal.beside, ["setting synchronous_commit: off → on", "setting jit: off → on"]);
-        let cpu = found.parts.iter().find(|part| part.part == TimePart::Cpu).unwrap();
-        assert!(!cpu.is_cause, "{cpu:?}");
-        let sum: f64 = found.parts.iter().map(|part| part.change_us).sum();
-        assert!((sum - (found.b_us - found.a_us)).abs() < 1e-6);
-    }
-
-    #[test]
-    fn what_follows_from_a_cause_is_named_after_it() {
-        let with = |mut record: Record, images: f64, exec_us: f64| {
-            let stage = &mut record.stages[0];
-            stage.cost =
-                Some(CostRecord { wal_full_page_images: Some(images), ..CostRecord::default() });
-            stage.database = Some(DatabaseUse {
-                statements: vec![StatementUse {
-                    query: "update t".to_owned(),
-                    is_own: true,
-                    calls: 100,
-                    exec_us,
-                    ..StatementUse::default()
-                }],
-                ..DatabaseUse::default()
-            });
-            stage.session_loop.operations = vec![OperationRecord {
-                acknowledged_transactions: 100,
-                ..OperationRecord::default()
-            }];
-            record
-        };
-        let a = [(); 3].map(|()| with(run(500.0, 100.0), 0.1, 1_000.0));
-        let b = [(); 3].map(|()| with(run(500.0, 800.0), 0.9, 60_000.0));
-        let changes = [setting("full_page_writes", "off", "on")];
-        let found = time_change(&blocks(&a, &b), &changes).unwrap();
-        assert_eq!(
-            found.parts[0].beside,
-            [
-                "setting full_page_writes: off → on",
-                "full-page images per transaction: 0.100 → 0.900",
-                "update t per transaction: 10.0 µs → 600 µs"
-            ]
-        );
-        // Without a cause, what follows from it is what is known.
-        let found = time_change(&blocks(&a, &b), &[]).unwrap();
-        assert_eq!(found.parts[0].beside.len(), 2);
-    }
-
-    #[test]
-    fn what_changed_the_other_way_or_costs_too_little_explains_nothing() {
-        let with = |mut record: Record, images: f64| {
-            record.stages[0].cost =
-                Some(CostRecord { wal_full_page_images: Some(images), ..CostRecord::default() });
-            record
-        };
-        let beside = |images_b: f64, changes: &[Change]| {
-            let a = [(); 3].map(|()| with(run(500.0, 100.0), 0.0));
-            let b = [(); 3].map(|()| with(run(500.0, 10_800.0), images_b));
-            let found = time_change(&blocks(&a, &b), changes).unwrap();
-            assert_eq!(found.parts[0].part, TimePart::Wal);
-            found.parts[0].beside.clone()
-        };
-        // At most 11 µs of 10.7 ms.
-        assert_eq!(beside(0.00135, &[]), [""; 0]);
-        assert_eq!(beside(2.0, &[]).len(), 1);
-        let condition = |name: &str, is_more| Change {
-            topic: Topic::Condition,
-            is_more: Some(is_more),
-            ..setting(name, "1", "2")
-        };
-        for (name, explains) in [
-            ("checkpoints", true),
-            ("CPU used by other processes", true),
-            ("order of the rows", false),
-        ] {
-            assert_eq!(!beside(0.0, &[condition(name, true)]).is_empty(), explains, "{name}");
-            assert_eq!(!beside(0.0, &[condition(name, false)]).is_empty(), !explains, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_changed_plan_is_a_candidate_although_no_part_changed_by_more_than_chance() {
-        let a = [run(500.0, 100.0), run(600.0, 200.0), run(400.0, 50.0)];
-        let b = [run(510.0, 110.0), run(590.0, 190.0), run(420.0, 70.0)];
-        let path = Change { topic: Topic::AccessPath, ..setting("command 1", "Index", "Seq") };
-        let client = Change { topic: Topic::Environment, ..setting("client", "x", "y") };
-        let changes = [setting("jit", "off", "on"), client, path];
-        let found = time_change(&blocks(&a, &b), &changes).unwrap();
-        assert_eq!(
-            found.candidates,
-            ["access path command 1: Index → Seq", "setting jit: off → on"]
-        );
-    }
-
-    #[test]
-    fn equal_groups_and_single_runs_have_no_cause() {
-        let a = [run(500.0, 100.0), run(600.0, 200.0), run(400.0, 50.0)];
-        let b = [run(510.0, 110.0), run(590.0, 190.0), run(420.0, 70.0)];
-        let found = time_change(&blocks(&a, &b), &[]).unwrap();
-        assert!(found.parts.iter().all(|part| !part.is_cause), "{found:?}");
-        let single = time_change(&blocks(&a[..1], &b[..1]), &[]).unwrap();
-        assert!(single.parts.iter().all(|part| part.interval.is_none() && !part.is_cause));
-        let mut unsampled = a.clone();
-        unsampled[1].stages[0].probes = None;
-        assert!(time_change(&blocks(&unsampled, &b), &[]).is_some());
-        assert_eq!(time_change(&blocks(&unsampled[1..2], &b), &[]), None);
-    }
-}
+#[path = "why_tests.rs"]
+mod tests;

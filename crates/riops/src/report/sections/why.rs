@@ -13,10 +13,12 @@ pub(in crate::report) fn why(document: &mut Document, time: &TimeChange) {
     let [a, b] = [time.a_us, time.b_us].map(duration_us);
     let whole = format!("{} per transaction ({a} → {b})", signed(time.b_us - time.a_us));
     let causes: Vec<&PartChange> = time.parts.iter().filter(|part| part.is_cause).collect();
-    if causes.is_empty() {
+    let candidates = time.candidates.iter().map(|each| format!("may be the reason: {each}"));
+    if time.parts.is_empty() {
+        document.lines("why", candidates);
+    } else if causes.is_empty() {
         document.line("why", format!("{whole}: no part of it changed by more than chance"));
-        let candidates = time.candidates.iter();
-        document.lines("", candidates.map(|each| format!("may be the reason: {each}")));
+        document.lines("", candidates);
     } else {
         document.line("why", whole);
         document.lines("", causes.into_iter().take(PARTS_MAX).map(text));

@@ -48,7 +48,7 @@ pub fn comparison(comparison: &Comparison) -> Findings {
         if let Some(table) = flame::changed(title, of_a, of_b) {
             results.table(table);
         }
-        if let Some(time) = &found.time {
+        if let Some(time) = found.time.as_ref().filter(|time| !time.parts.is_empty()) {
             results.table(why::table(format!("{stage}time of a transaction"), ["A", "B"], time));
         }
     }

@@ -88,7 +88,7 @@ fn runs(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
 
 /// How the time of a transaction became longer or shorter.
 fn time(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
-    let time = found.time.as_ref()?;
+    let time = found.time.as_ref().filter(|time| !time.parts.is_empty())?;
     let longest = time.a_us.max(time.b_us);
     let parts = time.parts.iter().map(|part| (part.part.name(), part.change_us));
     // `time.parts` begins with the largest change.

@@ -172,6 +172,7 @@ fn costs(view: &StudyView) -> Option<Table> {
 /// The parts of the time of a transaction in the two cells of the improvement.
 fn time(view: &StudyView) -> Option<Table> {
     let (time, improvement) = view.time.as_ref().zip(view.improvement.as_ref())?;
+    let time = Some(time).filter(|time| !time.parts.is_empty())?;
     let [from, to] = differing_names(view, improvement.from, improvement.to);
     Some(why::table("Time of a transaction".to_owned(), [&from, &to], time))
 }
