@@ -1,53 +1,36 @@
 //! Exit codes and error messages.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use serde_json::json;
 
 use riops::experiment::comparison::ComparisonError;
+use riops::experiment::{BuildError, ConductError};
 use riops::fleet::FleetError;
 use riops::import::ImportError;
 use riops::plan::PlanError;
-use riops::record::{ObservedRecord, Record, Status};
 use riops::report::FormError;
 use riops::run::{ErrorKind, RunError};
 use riops::serve::ServeError;
-use riops::server::ConnectionError;
 use riops::server::conninfo::ConnInfoError;
 use riops::server::embedded::EmbeddedError;
+use riops::server::{ConnectionError, SelectError};
+use riops::session::SessionError;
+pub(crate) use riops::session::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, exit_code};
 use riops::store::StoreError;
 use riops::units::secret::redacted;
 use riops::units::text::json_text;
 
 use crate::hints::Given;
 
-/// An operation failed.
-pub(crate) const FAILED: u8 = 1;
 /// The command line is invalid, or does not fit the server or its dataset.
 pub(crate) const USAGE: u8 = 2;
-/// The run completed, but its result is not valid.
-pub(crate) const NOT_VALID: u8 = 3;
-/// The run completed and is valid, but breached a threshold.
-pub(crate) const BREACHED: u8 = 99;
-/// Interrupted by the user.
-pub(crate) const INTERRUPTED: u8 = 130;
 
 /// An invalid command line. The exit code is [`USAGE`].
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
-
-/// The command that builds a commit has failed.
-#[derive(Debug, thiserror::Error)]
-#[error("the build of {commit} failed ({status}): see {}", log.display())]
-pub(crate) struct BuildFailed {
-    pub(crate) commit: String,
-    pub(crate) status: String,
-    /// What the command printed.
-    pub(crate) log: PathBuf,
-}
 
 /// An error with another exit code.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +38,39 @@ pub(crate) struct BuildFailed {
 pub(crate) struct CodedError {
     pub(crate) code: u8,
     pub(crate) text: String,
+}
+
+/// Returns the error of a run as one whose cause determines the exit code.
+pub(crate) fn of_session(error: SessionError) -> anyhow::Error {
+    match error {
+        SessionError::Run(error) => error.into(),
+        SessionError::Fleet(FleetError::Server(error)) => error.into(),
+        SessionError::Fleet(error) => error.into(),
+        SessionError::NotStored(error) => error.into(),
+    }
+}
+
+/// Returns the error of an experiment as one whose cause determines the exit code.
+pub(crate) fn of_conduct(error: ConductError) -> anyhow::Error {
+    match error {
+        ConductError::Refused(text) => UsageError(text).into(),
+        ConductError::Select(error) => of_select(error),
+        ConductError::Store(error) => error.into(),
+        ConductError::Fleet(error) => error.into(),
+        ConductError::Connection(error) => error.into(),
+        ConductError::Build(error) => error.into(),
+        ConductError::Plan { cell, source } => anyhow::Error::from(source).context(cell),
+        error => error.into(),
+    }
+}
+
+/// Returns the error of a server that cannot be selected as one whose cause determines the exit code.
+pub(crate) fn of_select(error: SelectError) -> anyhow::Error {
+    match error {
+        SelectError::ConnInfo(error) => error.into(),
+        SelectError::Embedded(error) => error.into(),
+        SelectError::Connection(error) => error.into(),
+    }
 }
 
 /// Fails with a [`UsageError`].
@@ -168,6 +184,13 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<CodedError>() {
         return Some(error.code);
     }
+    if let Some(error) = cause.downcast_ref::<BuildError>() {
+        return match error {
+            BuildError::Interrupted => Some(INTERRUPTED),
+            BuildError::Refused(_) => Some(USAGE),
+            BuildError::Failed { .. } | BuildError::Git(_) | BuildError::Io { .. } => None,
+        };
+    }
     if let Some(error) = cause.downcast_ref::<RunError>() {
         return Some(match error.kind() {
             ErrorKind::Interrupted => INTERRUPTED,
@@ -216,21 +239,6 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             )
         );
     if interrupted { Some(INTERRUPTED) } else { usage.then_some(USAGE) }
-}
-
-/// The exit code of a run: that of an observed command, if it failed.
-pub(crate) fn exit_code(record: &Record) -> u8 {
-    let observed = record.stages.iter().find_map(|stage| stage.observed.as_ref());
-    if let Some(code) = observed.and_then(ObservedRecord::shell_code).filter(|&code| code != 0) {
-        return u8::try_from(code).unwrap_or(FAILED);
-    }
-    match record.status {
-        Status::Interrupted => INTERRUPTED,
-        Status::Failed => FAILED,
-        Status::Done if !record.verdict.valid => NOT_VALID,
-        Status::Done if record.thresholds.iter().any(|threshold| !threshold.held) => BREACHED,
-        Status::Done => 0,
-    }
 }
 
 #[cfg(test)]

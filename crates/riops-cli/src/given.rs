@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use riops::server::ConnInfo;
 use riops::store::StoreLocation;
+use riops::units::text::shell_word;
 
 use crate::args::{StoreOptions, TargetOptions};
-use crate::hints::{Given, quoted};
+use crate::hints::Given;
 
 /// The options of the embedded server that only its start uses.
 pub(crate) const OF_START: [&str; 2] = ["server_port", "server_set"];
@@ -39,7 +40,7 @@ pub(crate) fn given(root: &Command, matches: &ArgMatches) -> Given {
             if id == "database" {
                 database = Some(text.clone());
             } else {
-                let option = format!(" --{long} {}", quoted(&text));
+                let option = format!(" --{long} {}", shell_word(&text));
                 if !OF_START.contains(&id) {
                     embedded_home.push(option.clone());
                 }
@@ -71,7 +72,7 @@ fn server_text(database: Option<&str>, embedded: &str, is_in_environment: bool) 
 
 /// Returns a connection string without its password, for a shell. An invalid one may be a password.
 fn typed_again(text: &str) -> String {
-    ConnInfo::to_type_again(text).map_or_else(|| "…".to_owned(), |shown| quoted(&shown))
+    ConnInfo::to_type_again(text).map_or_else(|| "…".to_owned(), |shown| shell_word(&shown))
 }
 
 fn has_password(text: &str) -> bool {
@@ -84,7 +85,7 @@ fn store_text(options: &StoreOptions) -> (String, bool) {
         return (String::new(), false);
     };
     if let Ok(StoreLocation::File(path)) = options.location() {
-        return (format!(" --store {}", quoted(&path.display().to_string())), false);
+        return (format!(" --store {}", shell_word(&path.display().to_string())), false);
     }
     let text = given.to_string_lossy();
     (format!(" --store {}", typed_again(&text)), has_password(&text))

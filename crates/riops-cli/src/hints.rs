@@ -61,17 +61,6 @@ impl Given {
     }
 }
 
-/// Quotes a word for a shell if necessary.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |each: char| {
-        each.is_ascii_alphanumeric() || "_-+=:,./@%".contains(each) || !each.is_ascii()
-    };
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,6 @@ mod given;
 #[cfg(test)]
 mod help_tests;
 mod hints;
-mod live;
 mod measure;
 mod options;
 mod originals;

@@ -1,30 +1,25 @@
-//! Runs a plan once: passes its events to the observers, and stores and prints its record. The store is also the history of
-//! earlier runs.
+//! Runs a plan once, and prints its record. The store is also the history of earlier runs.
 
 use std::cell::OnceCell;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use riops::dataset::{Access, Needs};
-use riops::fleet::Fleet;
-use riops::host::Interrupt;
+use riops::fleet::{Membership, Role};
 use riops::plan::{ObserveRun, Plan, PreparePolicy};
-use riops::probe::sampler::OnPoint;
-use riops::record::{DiskLimit, Note, Point, Record};
-use riops::report::{self, Extras, Form, FormError, Stream};
-use riops::run::{History, NoHistory, Observer};
-use riops::store::live::sink_of;
+use riops::record::{DiskLimit, Note, Record};
+use riops::report::{self, Extras, Form, FormError};
+use riops::run::{History, NoHistory};
+use riops::server::Target;
+use riops::session::{Ran, Saved, Session, SessionError};
 use riops::store::{self, Store, StoreLocation};
 use riops::units::text::one_line;
 
 use crate::args::{GraphOptions, ResultOptions};
-use crate::failure::{FAILED, NOT_VALID, exit_code};
-use crate::fleet::{self, Membership};
-use crate::live::{Live, OpenFeed};
-use crate::screen::{Screen, Tee};
+use crate::failure::{FAILED, NOT_VALID, exit_code, of_session};
+use crate::screen::Streaming;
 use crate::stored::{self, note_of};
-use crate::target::Target;
+use crate::target;
 use crate::ui::Ui;
 
 /// Returns the text for a record.
@@ -41,116 +36,63 @@ pub(crate) fn as_in_form(
 
 /// What every run of a command needs.
 pub(crate) struct Runner<'a> {
+    pub(crate) session: Session<'a>,
     pub(crate) form: &'static Form,
     /// The parts of the form, if they are printed while the run is in progress.
-    pub(crate) stream: Option<&'static dyn Stream>,
+    pub(crate) streaming: Option<Arc<Streaming>>,
     /// Whether the form has its intervals.
     pub(crate) intervals: bool,
     pub(crate) graph_options: &'a GraphOptions,
-    pub(crate) runs: &'a StoredRuns<'a>,
     pub(crate) target: &'a Target,
-    pub(crate) live: Live,
-    /// The fleet whose agent this is.
-    pub(crate) fleet: Option<Fleet>,
-    pub(crate) screen_ui: Ui,
     pub(crate) ui: Ui,
-    /// The exit code, if it is not that of the record: of a fleet.
-    pub(crate) code: Option<ExitCode>,
 }
 
 impl Runner<'_> {
-    /// Runs the plan once, stores the record and prints it with `print`. Returns the record, and the failure to
-    /// store or print it.
+    /// Runs the plan once, stores the record and prints it with `print`. Returns the record, the exit code of a fleet, and the
+    /// failure to store or print it.
     pub(crate) fn measure(
-        &mut self,
+        &self,
         plan: &Plan,
         print: Print<'_>,
-    ) -> Result<(Record, Result<()>)> {
-        let (mut stored, mut printed) = (Ok(()), Ok(()));
+    ) -> Result<(Record, Option<u8>, Result<()>)> {
+        let mut printed = Ok(());
+        let mut show = |record: &Record, saved: &Saved| printed = self.print(record, saved, print);
+        let server = self.target.server();
+        let ran = self.session.run(plan, &server, Role::Member, &mut show);
+        let Ran { record, saved, of_fleet } = ran.map_err(|error| match error {
+            SessionError::Run(error) => target::with_grants(self.target, error, access(plan)),
+            error => of_session(error),
+        })?;
+        let stored = saved.into_result().context("cannot store the run");
+        Ok((record, of_fleet.map(|(_, code)| code), printed.and(stored)))
+    }
+
+    fn print(&self, record: &Record, saved: &Saved, print: Print<'_>) -> Result<()> {
         let given = self.ui.given();
-        let (stream, intervals) = (self.stream, self.intervals);
-        let omits_password = given.omits_password;
-        let rest = |form: &Form, record: &Record, extras: &Extras<'_>| match stream {
+        let (intervals, omits_password) = (self.intervals, given.omits_password);
+        let begun = self.streaming.as_ref().and_then(|streaming| streaming.begun());
+        let rest = |form: &Form, record: &Record, extras: &Extras<'_>| match begun {
             Some(stream) => Ok(stream.closing(record, extras)),
             None => print(form, record, &Extras { intervals, omits_password, ..*extras }),
         };
-        let mut publish = |record: &Record| {
-            let (text, result) = self.runs.save(record);
-            let is_stored = self.runs.is_open() && result.is_ok();
-            stored = result;
-            let store = is_stored.then_some(given.store.as_str());
-            let options = (Some(given.server.as_str()), store);
-            let graph_options = (self.graph_options, options);
-            // Standard output is that of an observed command.
-            let of_command = |form: &Form, record: &Record, extras: &Extras<'_>| {
-                crate::ui::print_error(&rest(form, record, extras)?);
-                Ok(String::new())
-            };
-            let observed = record.plan.work.get::<ObserveRun>();
-            let runs_a_command = observed.is_some_and(|run| !run.command.is_empty());
-            let print: Print<'_> =
-                if self.form.name == "text" && runs_a_command { &of_command } else { &rest };
-            printed = print_with(record, &text, self.form, graph_options, print);
+        // Standard output is that of an observed command.
+        let of_command = |form: &Form, record: &Record, extras: &Extras<'_>| {
+            crate::ui::print_error(&rest(form, record, extras)?);
+            Ok(String::new())
         };
-        let mut screen = Screen::new(self.screen_ui, self.runs, &mut publish);
-        let mut shown = Streamed { stream, intervals, plan };
-        let mut watched = Tee(&mut screen, &mut shown);
-        let mut observer = Tee(&mut watched, &mut self.live);
-        let save = |record: &Record| self.runs.save(record).1;
-        let run = (plan, &self.target.server());
-        let (result, ended) = fleet::run(self.fleet.as_mut(), run, (&mut observer, &save), self.ui);
-        let record = result.map_err(|error| {
-            self.live.failed(&error);
-            self.target.with_grants(error, access(plan))
-        })?;
-        let record = match ended.transpose()? {
-            Some(ended) => {
-                self.code = Some(ExitCode::from(ended.code));
-                ended.merged.unwrap_or(record)
+        let observed = record.plan.work.get::<ObserveRun>();
+        let runs_a_command = observed.is_some_and(|run| !run.command.is_empty());
+        let print: Print<'_> =
+            if self.form.name == "text" && runs_a_command { &of_command } else { &rest };
+        let (text, store) = match saved {
+            Saved::No => ("no (--no-store)".to_owned(), None),
+            Saved::In(location) => {
+                (format!("{} in {location}", record.id), Some(given.store.as_str()))
             }
-            None => record,
+            Saved::Failed(error) => (given.complete(&format!("NO: {error}")), None),
         };
-        Ok((record, printed.and(stored.context("cannot store the run"))))
-    }
-}
-
-/// Prints the parts of a form as they happen.
-struct Streamed<'a> {
-    stream: Option<&'static dyn Stream>,
-    intervals: bool,
-    plan: &'a Plan,
-}
-
-impl Streamed<'_> {
-    fn print(&self, part: impl Fn(&dyn Stream) -> String) {
-        if let Some(stream) = self.stream {
-            // The end of the report tells of an output that cannot be written.
-            let _ = crate::ui::print(&part(stream));
-        }
-    }
-}
-
-impl Observer for Streamed<'_> {
-    fn connected(&mut self, _: usize) {
-        self.print(|stream| stream.connected().to_owned());
-    }
-
-    fn point(&mut self, point: &Point) {
-        let Some(stream) = self.stream else {
-            return;
-        };
-        let text = stream.interval(point, self.plan, self.intervals);
-        if stream.has_intervals_on_standard_error() {
-            crate::ui::print_error(&text);
-        } else {
-            // The end of the report tells of an output that cannot be written.
-            let _ = crate::ui::print(&text);
-        }
-    }
-
-    fn stage(&mut self, _: &str, plan: &Plan) -> OnPoint {
-        self.print(|stream| stream.opening(plan, self.intervals));
-        Arc::new(|_| {})
+        let options = (self.graph_options, (Some(given.server.as_str()), store));
+        print_with(record, &text, self.form, options, print)
     }
 }
 
@@ -225,15 +167,15 @@ pub(crate) fn exit_code_in(form: &Form, record: &Record) -> u8 {
 
 /// The store of a run, which also provides the history of earlier runs.
 pub(crate) struct StoredRuns<'a> {
-    /// Store that the run is saved to; `None` with `--no-store`.
-    store: Option<Store>,
+    /// Store that the run is saved to; `None` with `--no-store`, and in a fleet, of whose agents only one saves a run.
+    pub(crate) store: Option<Store>,
     /// Where the run is saved to.
-    location: Option<StoreLocation>,
+    pub(crate) location: Option<StoreLocation>,
     /// Store for the history with `--no-store`, if it exists; opened on first use.
     history_only: OnceCell<Option<Store>>,
     options: &'a ResultOptions,
     /// That of `--note`.
-    note: Option<Note>,
+    pub(crate) note: Option<Note>,
     ui: Ui,
 }
 
@@ -247,53 +189,15 @@ impl<'a> StoredRuns<'a> {
         let note = options.note.as_deref().map(|text| note_of(text, None)).transpose()?;
         let (mut store, mut location) = (None, None);
         if let Some(own) = membership {
-            // Of many agents, only one saves a run.
             location = Some(own.location());
         } else if !options.no_store {
-            let found = location.insert(stored::location(&options.store, ui)?);
-            store.insert(store::open(found, ui.interrupt)?).require_writable()?;
+            let known = location.insert(stored::location(&options.store, ui)?);
+            store.insert(store::open(known, ui.interrupt)?).require_writable()?;
         }
         Ok(Self { store, location, history_only: OnceCell::new(), options, note, ui })
     }
 
-    /// Whether the run is stored.
-    pub(crate) fn is_open(&self) -> bool {
-        self.location.is_some()
-    }
-
-    /// Where the run is published while it is in progress; `None` if it is not stored.
-    pub(crate) fn feed(&self) -> Option<OpenFeed> {
-        let location = self.location.clone()?;
-        Some(Box::new(move || sink_of(&location)))
-    }
-
-    /// Saves the record. Returns a text for the output, the location or the error, and the result.
-    pub(crate) fn save(&self, record: &Record) -> (String, Result<()>) {
-        let Some(location) = &self.location else {
-            return ("no (--no-store)".to_owned(), Ok(()));
-        };
-        let mut record = record.clone();
-        record.notes.extend(self.note.clone());
-        let save = |store: &Store| stored::save(store, &record).map(|()| store.location());
-        let saved = match &self.store {
-            Some(store) => save(store),
-            // An interrupt has ended the run, which is stored.
-            None => store::open(location, &Interrupt::new()).and_then(|store| save(&store)),
-        };
-        match saved {
-            Ok(location) => (format!("{} in {location}", record.id), Ok(())),
-            // A failed save must not prevent the result from being printed.
-            Err(error) => {
-                let error = stored::keep(&record, &error);
-                (self.ui.given().complete(&format!("NO: {error}")), Err(error))
-            }
-        }
-    }
-
     fn history(&self) -> &dyn History {
-        if self.options.fleet.fleet.is_some() {
-            return &NoHistory;
-        }
         let existing = || stored::open_if_present(&self.options.store, self.ui).ok().flatten();
         match self.store.as_ref().or_else(|| self.history_only.get_or_init(existing).as_ref()) {
             Some(store) => store,

@@ -1,180 +1,233 @@
-//! The observer of the command line: shows the progress of a run and publishes its record. Several observers of one run.
+//! What the command line does with the events of a run: it shows the progress, and passes the events to programs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use riops::dataset::prepare::{Prepared, Progress};
+use anyhow::Result;
 use riops::plan::Plan;
-use riops::probe::sampler::OnPoint;
-use riops::record::{LiveRun, Point, ProbePoint, Record};
-use riops::report;
-use riops::run::{Agreement, History, Observer, OnLoaded, OnMessage};
+use riops::record::{Events, LiveRun, Point, RunEvent};
+use riops::report::{self, Stream};
+use riops::serve::{MetricsPush, MetricsServer};
+use riops::session::published;
 use riops::units::text::lines;
+use serde::Serialize;
 
+use crate::args::LiveOptions;
+use crate::file::token;
 use crate::ui::{LoadProgress, RunProgress, StepProgress, Ui};
 
+/// Returns the receiver of the events that shows the progress.
+pub(crate) fn shown(ui: Ui) -> Events {
+    let screen = Screen::new(ui);
+    Events::new(move |event| screen.show(event))
+}
+
+/// Returns the receivers of the events for programs. Opens the port of `--metrics-listen`.
+pub(crate) fn programs(options: &LiveOptions, ui: Ui) -> Result<Events> {
+    let mut receivers = Vec::new();
+    if let Some(listen) = &options.metrics_listen {
+        let (text, file) = (&options.metrics_token, &options.metrics_token_file);
+        let token = token(text.as_deref(), file.as_deref(), ui)?;
+        let server = MetricsServer::start(listen, token)?;
+        ui.notice(&format!("metrics: {}", server.url()));
+        receivers.push(Events::new(move |event| server.event(event)));
+    }
+    if let Some(url) = &options.metrics_push {
+        let file = options.metrics_push_token_file.as_deref();
+        let token = token(None, file, ui)?;
+        let failed = move |error: &str| {
+            ui.notice(&format!(
+                "warning: intervals are missing at the receiver of the metrics: {error}"
+            ));
+        };
+        let push = MetricsPush::start(url, token, failed)?;
+        receivers.push(Events::new(move |event| push.event(event)));
+    }
+    if options.interval_json {
+        let json = IntervalJson::default();
+        receivers.push(Events::new(move |event| json.event(event)));
+    }
+    Ok(published(receivers))
+}
+
+/// What is shown at the moment.
+enum Shown {
+    Nothing,
+    Load(LoadProgress),
+    Stage(Box<RunProgress>),
+    Step(StepProgress),
+}
+
 /// Shows the progress of a run.
-pub(crate) struct Screen<'a> {
+struct Screen {
     ui: Ui,
-    history: &'a dyn History,
-    /// Called with the complete record.
-    publish: &'a mut dyn FnMut(&Record),
-    run: Option<RunProgress>,
-    step: Option<Arc<StepProgress>>,
+    plan: Mutex<Plan>,
+    shown: Mutex<Arc<Shown>>,
 }
 
-impl<'a> Screen<'a> {
-    /// Creates an observer that passes the record to `publish`.
-    pub(crate) fn new(
-        ui: Ui,
-        history: &'a dyn History,
-        publish: &'a mut dyn FnMut(&Record),
-    ) -> Self {
-        Self { ui, history, publish, run: None, step: None }
+impl Screen {
+    fn new(ui: Ui) -> Self {
+        Self { ui, plan: Mutex::default(), shown: Mutex::new(Arc::new(Shown::Nothing)) }
     }
-}
 
-/// Passes calls on to the progress of the stage.
-macro_rules! shown {
-    ($($method:ident($($argument:ident: $type:ty)?);)+) => {
-        $(fn $method(&mut self, $($argument: $type)?) {
-            if let Some(run) = &mut self.run {
-                run.$method($($argument)?);
+    /// What is shown. The lock is released before the terminal is written: a slow one must not delay the threads that sample.
+    fn current(&self) -> Arc<Shown> {
+        Arc::clone(&self.shown.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set(&self, shown: Shown) {
+        let shown = Arc::new(shown);
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+    }
+
+    fn show(&self, event: &RunEvent) {
+        match event {
+            RunEvent::Started { plan, .. } => {
+                self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone_from(plan);
             }
-        })+
-    };
-}
-
-impl Observer for Screen<'_> {
-    shown! {
-        connected(sessions: usize);
-        measuring();
-        point(point: &Point);
-        draining();
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.run.take_if(|run| run.is_over());
-        match &self.run {
-            Some(run) => run.above_view(|| self.ui.notice(text)),
-            None => self.ui.notice(text),
+            RunEvent::Notice { text, is_important: true } => self.ui.error(text),
+            RunEvent::Notice { text, .. } => self.notice(text),
+            RunEvent::Message { text } => {
+                let print = || crate::ui::print_error(&(lines(text) + "\n"));
+                match &*self.current() {
+                    Shown::Stage(run) => run.above_view(print),
+                    _ => print(),
+                }
+            }
+            RunEvent::Preparing { .. } | RunEvent::Indexing | RunEvent::Counting => {
+                self.load(event);
+            }
+            RunEvent::Prepared(prepared) => {
+                self.set(Shown::Nothing);
+                self.ui.notice(&report::prepared_text(prepared));
+            }
+            RunEvent::Stage { .. } => {
+                let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let is_first = plan.is_first();
+                let ui = if is_first { self.ui } else { self.ui.without_intervals() };
+                self.set(Shown::Stage(Box::new(RunProgress::new(ui, plan))));
+            }
+            RunEvent::Step { name } => self.set(Shown::Step(StepProgress::new(self.ui, name))),
+            RunEvent::Completed { .. } | RunEvent::Failed { .. } => self.set(Shown::Nothing),
+            RunEvent::StepDone { .. } => {
+                self.progress(event);
+                self.set(Shown::Nothing);
+            }
+            event => self.progress(event),
         }
     }
 
-    fn left_behind(&mut self, text: &str) {
-        self.ui.error(text);
-    }
-
-    fn preparing(&mut self) -> OnLoaded {
-        let progress = LoadProgress::new(self.ui);
-        Arc::new(move |step| progress.show(step))
-    }
-
-    fn prepared(&mut self, prepared: &Prepared) {
-        self.ui.notice(&report::prepared_text(prepared));
-    }
-
-    fn stage(&mut self, _: &str, plan: &Plan) -> OnPoint {
-        self.run.insert(RunProgress::new(self.ui, plan)).on_sample()
-    }
-
-    fn messages(&mut self) -> OnMessage {
-        let print = |text: &str| crate::ui::print_error(&(lines(text) + "\n"));
-        match &self.run {
-            Some(run) => run.above_view_of_threads(print),
-            None => Arc::new(print),
+    fn notice(&self, text: &str) {
+        if matches!(&*self.current(), Shown::Stage(run) if run.is_over()) {
+            self.set(Shown::Nothing);
+        }
+        match &*self.current() {
+            Shown::Stage(run) => run.above_view(|| self.ui.notice(text)),
+            _ => self.ui.notice(text),
         }
     }
 
-    fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {
-        self.run = None;
-        let shown = Arc::new(StepProgress::new(self.ui, name, growth));
-        self.step = Some(Arc::clone(&shown));
-        Arc::new(move |point: &ProbePoint| shown.show(point))
-    }
-
-    fn step_done(&mut self, seconds: f64) {
-        if let Some(step) = self.step.take() {
-            step.done(seconds);
+    fn load(&self, event: &RunEvent) {
+        if !matches!(*self.current(), Shown::Load(_)) {
+            self.set(Shown::Load(LoadProgress::new(self.ui)));
+        }
+        if let Shown::Load(load) = &*self.current() {
+            match event {
+                RunEvent::Preparing { rows, total } if *total > 0 => load.loaded(*rows, *total),
+                RunEvent::Indexing => load.step("creating indexes"),
+                RunEvent::Counting => load.step("counting rows"),
+                _ => {}
+            }
         }
     }
 
-    fn complete(&mut self, record: &Record) {
-        self.run = None;
-        (self.publish)(record);
-    }
-
-    fn history(&self) -> &dyn History {
-        self.history
-    }
-}
-
-/// Passes each event to two observers, one after the other. The history comes from the first one.
-pub(crate) struct Tee<'a>(pub(crate) &'a mut dyn Observer, pub(crate) &'a mut dyn Observer);
-
-/// Passes calls without results to both.
-macro_rules! both {
-    ($($method:ident($($argument:ident: $type:ty),*);)+) => {
-        $(fn $method(&mut self, $($argument: $type),*) {
-            self.0.$method($($argument),*);
-            self.1.$method($($argument),*);
-        })+
-    };
-}
-
-impl Observer for Tee<'_> {
-    both! {
-        connected(sessions: usize);
-        measuring();
-        point(point: &Point);
-        draining();
-        started(run: &LiveRun);
-        notice(text: &str);
-        left_behind(text: &str);
-        prepared(prepared: &Prepared);
-        step_done(seconds: f64);
-        complete(record: &Record);
-    }
-
-    fn preparing(&mut self) -> OnLoaded {
-        let (first, second) = (self.0.preparing(), self.1.preparing());
-        Arc::new(move |progress: Progress| {
-            first(progress);
-            second(progress);
-        })
-    }
-
-    fn messages(&mut self) -> OnMessage {
-        let (first, second) = (self.0.messages(), self.1.messages());
-        Arc::new(move |text| {
-            first(text);
-            second(text);
-        })
-    }
-
-    fn stage(&mut self, name: &str, plan: &Plan) -> OnPoint {
-        both_points(self.0.stage(name, plan), self.1.stage(name, plan))
-    }
-
-    fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {
-        both_points(self.0.step(name, growth), self.1.step(name, growth))
-    }
-
-    fn agree_start(&mut self) -> Result<Option<Agreement>, String> {
-        Ok(self.0.agree_start()?.or(self.1.agree_start()?))
-    }
-
-    fn settled(&mut self) -> bool {
-        self.0.settled() && self.1.settled()
-    }
-
-    fn history(&self) -> &dyn History {
-        self.0.history()
+    /// Shows an event of a stage in progress.
+    fn progress(&self, event: &RunEvent) {
+        match (&*self.current(), event) {
+            (Shown::Stage(run), RunEvent::Sampled(sample)) => run.sampled(sample),
+            (Shown::Stage(run), RunEvent::Connected { sessions }) => run.connected(*sessions),
+            (Shown::Stage(run), RunEvent::Measuring) => run.measuring(),
+            (Shown::Stage(run), RunEvent::Point(point)) => run.point(point),
+            (Shown::Stage(run), RunEvent::Draining) => run.draining(),
+            (Shown::Step(step), RunEvent::StepProgress { share, sample, .. }) => {
+                step.show(sample, *share);
+            }
+            (Shown::Step(step), RunEvent::StepDone { seconds }) => step.done(*seconds),
+            _ => {}
+        }
     }
 }
 
-fn both_points(first: OnPoint, second: OnPoint) -> OnPoint {
-    Arc::new(move |point: &ProbePoint| {
-        first(point);
-        second(point);
-    })
+/// Prints the parts of a form as they happen.
+pub(crate) struct Streaming {
+    stream: &'static dyn Stream,
+    /// Whether the form has its intervals.
+    intervals: bool,
+    /// The plan of the run. Of a fleet, the first agent prints.
+    plan: Mutex<Option<Plan>>,
+}
+
+impl Streaming {
+    pub(crate) fn new(stream: &'static dyn Stream, intervals: bool) -> Self {
+        Self { stream, intervals, plan: Mutex::new(None) }
+    }
+
+    fn plan(&self) -> Option<Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The form, if its first parts were printed.
+    pub(crate) fn begun(&self) -> Option<&'static dyn Stream> {
+        self.plan().map(|_| self.stream)
+    }
+
+    pub(crate) fn event(&self, event: &RunEvent) {
+        if let RunEvent::Started { plan, .. } = event {
+            let plan = Some(plan.as_ref().clone()).filter(Plan::is_first);
+            *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+        }
+        let Some(plan) = self.plan() else { return };
+        let text = match event {
+            RunEvent::Stage { .. } => self.stream.opening(&plan, self.intervals),
+            RunEvent::Connected { .. } => self.stream.connected().to_owned(),
+            RunEvent::Point(point) => {
+                let text = self.stream.interval(point, &plan, self.intervals);
+                if self.stream.has_intervals_on_standard_error() {
+                    return crate::ui::print_error(&text);
+                }
+                text
+            }
+            _ => return,
+        };
+        // The end of the report tells of an output that cannot be written.
+        let _ = crate::ui::print(&text);
+    }
+}
+
+/// Prints each interval as a line of JSON.
+#[derive(Debug, Default)]
+struct IntervalJson {
+    run: Mutex<Option<LiveRun>>,
+}
+
+/// A line of `--interval-json`.
+#[derive(Serialize)]
+struct Line<'a> {
+    run: &'a str,
+    stage: &'a str,
+    #[serde(flatten)]
+    point: &'a Point,
+}
+
+impl IntervalJson {
+    fn event(&self, event: &RunEvent) {
+        let Ok(mut run) = self.run.lock() else { return };
+        LiveRun::follow(&mut run, event);
+        if let (Some(run), RunEvent::Point(point)) = (run.as_ref(), event) {
+            let stage = run.stages.last().map_or("", |stage| stage.name.as_str());
+            let line = Line { run: &run.id.to_string(), stage, point };
+            if let Ok(line) = serde_json::to_string(&line) {
+                crate::ui::json_line(&line);
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Selects the server: `--database`, else the `PG*` environment variables, else the embedded server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use riops::dataset::{Access, missing_grants};
@@ -8,118 +8,89 @@ use riops::host::Interrupt;
 use riops::record::Record;
 use riops::run::RunError;
 use riops::server::embedded::{Embedded, Options};
-use riops::server::{ConnInfo, Connection, ConnectionError, Server};
+use riops::server::{ConnInfo, Connection, ConnectionError, SelectError, Selector, Target};
 use riops::units::sql::identifier;
 
 use crate::args::{EmbeddedOptions, TargetOptions};
-use crate::failure::Hint;
+use crate::failure::{Hint, of_select};
 use crate::terminal::ask_if_missing;
 use crate::ui::Ui;
 
-/// The selected server. The embedded server runs at least until this value is dropped.
-pub(crate) struct Target {
-    pub(crate) conninfo: ConnInfo,
-    pub(crate) embedded: Option<Embedded>,
+/// Selects and announces the server.
+pub(crate) fn open(options: &TargetOptions, ui: Ui) -> Result<Target> {
+    let target = select(options, ui).map_err(of_select)?;
+    target.announce(&|text| ui.notice(text));
+    Ok(target)
 }
 
-impl Target {
-    /// Selects and announces the server.
-    pub(crate) fn open(options: &TargetOptions, ui: Ui) -> Result<Self> {
-        let target = Self::select(options, ui)?;
-        target.announce(ui);
-        Ok(target)
-    }
+/// Selects the server. Starts the embedded server if no other one is specified.
+pub(crate) fn select(options: &TargetOptions, ui: Ui) -> Result<Target, SelectError> {
+    let selector = Selector {
+        variable: &|name: &str| std::env::var(name).ok(),
+        keeper: &keeper(),
+        ask: &|conninfo: &mut ConnInfo| ask_if_missing(conninfo, ui.interrupt),
+        notify: &|text| ui.notice(text),
+        interrupt: ui.interrupt,
+    };
+    selector.select(options.database.as_deref(), &embedded_options(&options.embedded))
+}
 
-    /// Selects the server. Starts the embedded server if no other one is specified.
-    pub(crate) fn select(options: &TargetOptions, ui: Ui) -> Result<Self> {
-        let environment = |name: &str| std::env::var(name).ok();
-        let mut conninfo = match &options.database {
-            Some(text) => ConnInfo::parse(text, environment)?,
-            None if ConnInfo::is_in_environment(environment) => ConnInfo::parse("", environment)?,
-            None => {
-                let embedded = embedded(&options.embedded, ui)?;
-                let conninfo = embedded.state().conninfo().with_session_variables(&environment);
-                return Ok(Self { conninfo, embedded: Some(embedded) });
-            }
-        };
-        ask_if_missing(&mut conninfo, ui.interrupt)?;
-        Ok(Self { conninfo, embedded: None })
-    }
+/// This program, which is also the keeper of the embedded server.
+fn keeper() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "riops".into())
+}
 
-    /// Returns the server in the library's form.
-    pub(crate) fn server(&self) -> Server {
-        Server { conninfo: self.conninfo.clone(), embedded: self.embedded.is_some() }
+/// Prints a notice if a stored run, which is about to be repeated, used another server or database.
+pub(crate) fn announce_another_server(target: &Target, before: &Record, ui: Ui) {
+    let (address, database) = (target.conninfo.address(), &target.conninfo.database);
+    let stored = &before.target;
+    // The port of an embedded server, and with it the name of its socket, may change at each start.
+    let is_same_server = if stored.embedded && target.embedded.is_some() {
+        Path::new(&address).parent() == Path::new(&stored.address).parent()
+    } else {
+        address == stored.address
+    };
+    if !is_same_server || *database != stored.database {
+        ui.notice(&format!(
+            "warning: the stored run used database {} on {}, this run uses database {database} on {address}; \
+             select the server with --database",
+            stored.database, stored.address
+        ));
     }
+}
 
-    /// Prints the connection settings and the warnings about them.
-    pub(crate) fn announce(&self, ui: Ui) {
-        ui.notice(&format!("target: {}", self.conninfo));
-        for warning in &self.conninfo.warnings {
-            ui.notice(&format!("warning: {warning}"));
+/// Prints a warning if a connection is not encrypted although TLS was tried first.
+pub(crate) fn warn_if_unencrypted(connection: &Connection, ui: Ui) {
+    if let Some(reason) = connection.unencrypted_reason() {
+        ui.notice(&format!("warning: the sessions are NOT encrypted (sslmode=prefer): {reason}"));
+    }
+}
+
+/// Adds the statements that grant the missing privileges to an error, if the role lacks some.
+pub(crate) fn with_grants(target: &Target, error: RunError, access: Access<'_>) -> anyhow::Error {
+    let is_missing = error.connection_error().is_some_and(ConnectionError::is_privilege_missing);
+    let grants = if is_missing { grants_for(&target.conninfo, access) } else { Vec::new() };
+    let error = anyhow::Error::from(error);
+    if !is_about(&format!("{error:#}"), &grants) {
+        return error;
+    }
+    let hint = format!("have a superuser or the owner run: {}", grants.join("; "));
+    error.context(Hint(hint))
+}
+
+/// The role cannot connect at all if it lacks the privilege to connect.
+fn grants_for(conninfo: &ConnInfo, access: Access<'_>) -> Vec<String> {
+    match Connection::open(conninfo, &Interrupt::new()) {
+        Ok(mut connection) => missing_grants(&mut connection, access).unwrap_or_default(),
+        Err(error) if error.is_privilege_missing() => {
+            let (database, user) = (&conninfo.database, &conninfo.user);
+            vec![format!(
+                "grant connect on database {} to {}",
+                identifier(database),
+                identifier(user)
+            )]
         }
-    }
-
-    /// Prints a notice if a stored run, which is about to be repeated, used another server or database.
-    pub(crate) fn announce_another_server(&self, before: &Record, ui: Ui) {
-        let (address, database) = (self.conninfo.address(), &self.conninfo.database);
-        let stored = &before.target;
-        // The port of an embedded server, and with it the name of its socket, may change at each start.
-        let is_same_server = if stored.embedded && self.embedded.is_some() {
-            Path::new(&address).parent() == Path::new(&stored.address).parent()
-        } else {
-            address == stored.address
-        };
-        if !is_same_server || *database != stored.database {
-            ui.notice(&format!(
-                "warning: the stored run used database {} on {}, this run uses database {database} on {address}; \
-                 select the server with --database",
-                stored.database, stored.address
-            ));
-        }
-    }
-
-    /// Prints a warning if a connection is not encrypted although TLS was tried first.
-    pub(crate) fn warn_if_unencrypted(connection: &Connection, ui: Ui) {
-        if let Some(reason) = connection.unencrypted_reason() {
-            ui.notice(&format!(
-                "warning: the sessions are NOT encrypted (sslmode=prefer): {reason}"
-            ));
-        }
-    }
-
-    /// Adds the statements that grant the missing privileges to an error, if the role lacks some.
-    pub(crate) fn with_grants(&self, error: RunError, access: Access<'_>) -> anyhow::Error {
-        let is_missing =
-            error.connection_error().is_some_and(ConnectionError::is_privilege_missing);
-        let grants = if is_missing { self.missing_grants(access) } else { Vec::new() };
-        let error = anyhow::Error::from(error);
-        if !is_about(&format!("{error:#}"), &grants) {
-            return error;
-        }
-        let hint = format!("have a superuser or the owner run: {}", grants.join("; "));
-        error.context(Hint(hint))
-    }
-
-    /// The role cannot connect at all if it lacks the privilege to connect.
-    fn missing_grants(&self, access: Access<'_>) -> Vec<String> {
-        match Connection::open(&self.conninfo, &Interrupt::new()) {
-            Ok(mut connection) => missing_grants(&mut connection, access).unwrap_or_default(),
-            Err(error) if error.is_privilege_missing() => {
-                let (database, user) = (&self.conninfo.database, &self.conninfo.user);
-                vec![format!(
-                    "grant connect on database {} to {}",
-                    identifier(database),
-                    identifier(user)
-                )]
-            }
-            Err(_) => Vec::new(),
-        }
-    }
-
-    /// Releases the embedded server and reports errors; dropping the value would ignore them.
-    pub(crate) fn close(self) -> Result<()> {
-        self.embedded.map(Embedded::leave).transpose()?;
-        Ok(())
+        Err(_) => Vec::new(),
     }
 }
 
@@ -154,8 +125,7 @@ pub(crate) fn schema_of(parameters: &serde_json::Value) -> Option<String> {
 
 /// Starts the embedded server, or attaches to it if it is running.
 pub(crate) fn embedded(options: &EmbeddedOptions, ui: Ui) -> Result<Embedded> {
-    let keeper = std::env::current_exe()?;
-    Ok(Embedded::acquire(&embedded_options(options), &keeper, ui.interrupt, &|notice| {
+    Ok(Embedded::acquire(&embedded_options(options), &keeper(), ui.interrupt, &|notice| {
         ui.notice(notice);
     })?)
 }

@@ -6,18 +6,15 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use riops::dataset::prepare::Progress;
 use riops::host::Interrupt;
 use riops::plan::{Plan, Stop};
-use riops::probe::sampler::OnPoint;
 use riops::record::{Point, ProbePoint};
 use riops::report::{self, Document, Lines, LiveView};
-use riops::run::OnMessage;
 use riops::units::Span;
 use riops::units::format::{count, duration_us, number_of, percent, rate};
 use riops::units::secret::redacted;
@@ -347,21 +344,12 @@ impl LoadProgress {
         Self { ui, bar: ui.bar(0), start, printed: Mutex::new(start) }
     }
 
-    /// Shows the progress that the library reports.
-    pub(crate) fn show(&self, progress: Progress) {
-        match progress {
-            Progress::Loaded { rows, total } => self.loaded(rows, total),
-            Progress::Finishing => self.step("creating indexes"),
-            Progress::Checking => self.step("counting rows"),
-        }
-    }
-
-    fn step(&self, text: &str) {
+    pub(crate) fn step(&self, text: &str) {
         self.bar.clear();
         self.ui.notice(text);
     }
 
-    fn loaded(&self, rows: u64, total: u64) {
+    pub(crate) fn loaded(&self, rows: u64, total: u64) {
         let Ok(mut printed) = self.printed.lock() else {
             return;
         };
@@ -385,9 +373,7 @@ impl LoadProgress {
 pub(crate) struct StepProgress {
     ui: Ui,
     bar: Bar,
-    name: &'static str,
-    /// Size of the database before the statement, and by how much it will grow, in bytes.
-    growth: Option<(u64, u64)>,
+    name: String,
     state: Mutex<StepState>,
 }
 
@@ -407,7 +393,7 @@ fn parts_of_bar(parts: f64) -> u64 {
 const BAR_PARTS: u64 = 1_000;
 
 impl StepProgress {
-    pub(crate) fn new(ui: Ui, name: &'static str, growth: Option<(u64, u64)>) -> Self {
+    pub(crate) fn new(ui: Ui, name: &str) -> Self {
         let bar = ui.bar(BAR_PARTS);
         bar.show(0, name);
         bar.bar.tick();
@@ -415,12 +401,11 @@ impl StepProgress {
             ui.notice(&format!("{name} …"));
         }
         let state = StepState { printed: Instant::now(), phase: String::new(), since: (0.0, 0.0) };
-        Self { ui, bar, name, growth, state: Mutex::new(state) }
+        Self { ui, bar, name: name.to_owned(), state: Mutex::new(state) }
     }
 
-    /// Shows the progress.
-    pub(crate) fn show(&self, point: &ProbePoint) {
-        let share = point.share_done(self.growth);
+    /// Shows the progress: the share that is done.
+    pub(crate) fn show(&self, point: &ProbePoint, share: Option<f64>) {
         let phase = point.progress.as_ref().map_or("", |progress| progress.phase.as_str());
         let Ok(mut state) = self.state.lock() else {
             return;
@@ -429,7 +414,7 @@ impl StepProgress {
             state.since = (point.t_s, share.unwrap_or(0.0));
             phase.clone_into(&mut state.phase);
         }
-        let mut parts = vec![(0, self.name.to_owned())];
+        let mut parts = vec![(0, self.name.clone())];
         if let Some(share) = share {
             parts.push((1, percent(share)));
         }
@@ -466,26 +451,23 @@ pub(crate) struct RunProgress {
     ui: Ui,
     bar: Bar,
     plan: Plan,
-    view: Arc<Mutex<LiveView>>,
+    view: Mutex<LiveView>,
 }
 
 impl RunProgress {
-    pub(crate) fn new(ui: Ui, plan: &Plan) -> Self {
-        let view = Arc::new(Mutex::new(LiveView::new(plan)));
+    pub(crate) fn new(ui: Ui, plan: Plan) -> Self {
+        let view = Mutex::new(LiveView::new(&plan));
         let bar = ui.bar(BAR_PARTS);
         // A notice before the measurement must not draw it.
         bar.bar.set_draw_target(ProgressDrawTarget::hidden());
-        Self { ui, bar, plan: plan.clone(), view }
+        Self { ui, bar, plan, view }
     }
 
-    /// Returns the callback for the counters.
-    pub(crate) fn on_sample(&self) -> OnPoint {
-        let view = Arc::clone(&self.view);
-        Arc::new(move |sample| {
-            if let Ok(mut view) = view.lock() {
-                view.add_sample(sample);
-            }
-        })
+    /// Notes counters, which the next interval shows.
+    pub(crate) fn sampled(&self, sample: &ProbePoint) {
+        if let Ok(mut view) = self.view.lock() {
+            view.add_sample(sample);
+        }
     }
 
     /// Whether the measurement has ended.
@@ -493,37 +475,28 @@ impl RunProgress {
         self.view.lock().is_ok_and(|view| view.progress().0 >= 1.0)
     }
 
-    /// Returns a function that other threads print with, with the view below.
-    pub(crate) fn above_view_of_threads(
-        &self,
-        print: impl Fn(&str) + Send + Sync + 'static,
-    ) -> OnMessage {
-        let bar = self.bar.bar.clone();
-        Arc::new(move |text| bar.suspend(|| print(text)))
-    }
-
     /// Prints something, with the view below it.
     pub(crate) fn above_view(&self, print: impl FnOnce()) {
         self.bar.bar.suspend(print);
     }
 
-    pub(crate) fn connected(&mut self, sessions: usize) {
+    pub(crate) fn connected(&self, sessions: u64) {
         let warmup = match self.plan.warmup() {
             Duration::ZERO => String::new(),
             warmup => format!(", warming up for {}", Span(warmup)),
         };
-        let sessions = number_of(sessions as u64, "session");
+        let sessions = number_of(sessions, "session");
         self.ui.notice(&format!("{sessions} connected{warmup}"));
     }
 
-    pub(crate) fn draining(&mut self) {
+    pub(crate) fn draining(&self) {
         self.bar.clear();
         self.ui.notice(
             "measurement complete; waiting up to 1 minute for transactions in flight (Ctrl-C to skip)",
         );
     }
 
-    pub(crate) fn measuring(&mut self) {
+    pub(crate) fn measuring(&self) {
         self.ui.notice(&match self.plan.stop {
             Stop::DurationS(seconds) => format!("measuring for {}", Span::of_seconds(seconds)),
             Stop::Transactions(number) => format!("measuring {} transactions", count(number)),
@@ -533,7 +506,7 @@ impl RunProgress {
         self.bar.bar.tick();
     }
 
-    pub(crate) fn point(&mut self, point: &Point) {
+    pub(crate) fn point(&self, point: &Point) {
         if !self.ui.intervals {
             return;
         }

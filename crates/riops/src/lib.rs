@@ -34,6 +34,8 @@ pub mod store;
 
 pub mod fleet;
 
+pub mod session;
+
 pub mod experiment;
 
 pub mod import;

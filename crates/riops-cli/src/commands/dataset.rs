@@ -4,15 +4,14 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use riops::dataset::{self, Access, Needs, sysbench};
-use riops::record::Record;
 use riops::report;
 use riops::run::{self, History, NoHistory, RunError};
 
 use crate::args::{Cleanup, Prepare, PrepareOptions, Verify, Warm};
 use crate::failure::NOT_VALID;
-use crate::screen::Screen;
+use crate::screen::shown;
 use crate::stored;
-use crate::target::{Target, schema_of};
+use crate::target::{self, schema_of};
 use crate::ui::{self, Ui};
 
 /// Prepares the dataset and prints the result, also if the dataset already exists.
@@ -20,19 +19,17 @@ pub(super) fn prepare(command: &Prepare, ui: Ui) -> Result<ExitCode> {
     let (workload, options) = command.options();
     let order = workload.order(options)?;
     let PrepareOptions { target, thread_init_timeout, .. } = options;
-    let target = Target::open(target, ui)?;
+    let target = target::open(target, ui)?;
     let server = target.server();
     server.await_connection(thread_init_timeout.map(|span| span.0.as_secs_f64()), ui.interrupt)?;
-    let mut no_record = |_: &Record| {};
-    let mut screen = Screen::new(ui, &NoHistory, &mut no_record);
     let schema = schema_of(&order.dataset.parameters());
     let access = Access {
         dataset: order.dataset.traits().name,
         needs: Needs::Create,
         schema: schema.as_deref(),
     };
-    let prepared = run::prepare(&order, &server, ui.interrupt, &mut screen)
-        .map_err(|error| target.with_grants(error, access))?;
+    let prepared = run::prepare(&order, &server, ui.interrupt, &shown(ui))
+        .map_err(|error| target::with_grants(&target, error, access))?;
     target.close()?;
     ui::print_done(&ui::wrapped(&report::prepared_text(&prepared)))
 }
@@ -40,13 +37,13 @@ pub(super) fn prepare(command: &Prepare, ui: Ui) -> Result<ExitCode> {
 /// Reads the dataset into the caches and prints how much was read.
 pub(super) fn warm(command: &Warm, ui: Ui) -> Result<ExitCode> {
     let (dataset, given) = command.dataset()?;
-    let target = Target::open(command.target(), ui)?;
+    let target = target::open(command.target(), ui)?;
     let schema = schema_of(&dataset.parameters());
     let access =
         Access { dataset: dataset.traits().name, needs: Needs::Read, schema: schema.as_deref() };
     let warmed =
         run::warm(&dataset, &given, &target.server(), ui.interrupt, &mut |text| ui.notice(text))
-            .map_err(|error| target.with_grants(error, access))?;
+            .map_err(|error| target::with_grants(&target, error, access))?;
     target.close()?;
     ui::print_done(&ui::wrapped(&report::warmed_text(&warmed)))
 }
@@ -56,12 +53,12 @@ pub(super) fn warm(command: &Warm, ui: Ui) -> Result<ExitCode> {
 pub(super) fn verify(command: &Verify, ui: Ui) -> Result<ExitCode> {
     let (name, options) = command.named();
     let store = stored::open_if_present(&options.store, ui)?;
-    let target = Target::open(&options.target, ui)?;
+    let target = target::open(&options.target, ui)?;
     let history: &dyn History = store.as_ref().map_or(&NoHistory, |store| store);
     let access = Access { dataset: name, needs: Needs::Read, schema: None };
     let checks =
         run::verify(name, &target.server(), ui.interrupt, history, &mut |text| ui.notice(text))
-            .map_err(|error| target.with_grants(error, access))?;
+            .map_err(|error| target::with_grants(&target, error, access))?;
     target.close()?;
     ui::print(&ui::wrapped(&report::checks_text(&checks)))?;
     let all_passed = checks.iter().all(|check| check.held && !check.unknown);
@@ -71,7 +68,7 @@ pub(super) fn verify(command: &Verify, ui: Ui) -> Result<ExitCode> {
 /// Drops the dataset and prints what was dropped.
 pub(super) fn cleanup(command: &Cleanup, ui: Ui) -> Result<ExitCode> {
     let (name, options) = command.named();
-    let target = Target::open(options, ui)?;
+    let target = target::open(options, ui)?;
     let server = target.server();
     let schema = match command {
         Cleanup::Oltp(oltp) => oltp.schema.as_deref(),

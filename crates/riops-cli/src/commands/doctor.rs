@@ -23,7 +23,7 @@ use crate::args::run::cores;
 use crate::args::{Doctor, Output};
 use crate::failure::refuse;
 use crate::stored;
-use crate::target::Target;
+use crate::target;
 use crate::ui::Ui;
 
 /// Default length of the client measurement, in seconds.
@@ -47,10 +47,10 @@ pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     if options.duration.is_some() {
         return refuse("--duration requires --client or --disk");
     }
-    let target = Target::open(&options.target, ui)?;
+    let target = target::open(&options.target, ui)?;
     let conninfo = &target.conninfo;
     let mut connection = Connection::open(conninfo, ui.interrupt)?;
-    Target::warn_if_unencrypted(&connection, ui);
+    target::warn_if_unencrypted(&connection, ui);
     let pooler = Pooler::detect(&mut connection, conninfo, ui.interrupt)?;
     let is_local = pooler.is_none() && conninfo.is_local() && shares_files(&mut connection)?;
     let mut diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
@@ -130,8 +130,8 @@ fn disk(options: &Doctor, ui: Ui) -> Result<ExitCode> {
 
 /// Returns the parent of the server's data directory, which must be on the same device. Files in the data
 /// directory itself would be included in base backups.
-fn parent_of_data(options: &Doctor, ui: Ui) -> Result<(PathBuf, Target)> {
-    let target = Target::open(&options.target, ui)?;
+fn parent_of_data(options: &Doctor, ui: Ui) -> Result<(PathBuf, riops::server::Target)> {
+    let target = target::open(&options.target, ui)?;
     let mut connection = Connection::open(&target.conninfo, ui.interrupt)?;
     let pooler = Pooler::detect(&mut connection, &target.conninfo, ui.interrupt)?;
     let is_local = pooler.is_none() && target.conninfo.is_local() && shares_files(&mut connection)?;

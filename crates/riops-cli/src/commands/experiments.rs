@@ -3,15 +3,17 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
-use riops::experiment::{Experiment, Study};
+use riops::experiment::{Experiment, ServerChoice, Servers, Study};
 use riops::store::{self, ExperimentState, StoreError};
 use riops::units::text::one_line;
 
 use super::editing::{self, Subject};
 use crate::args::sweep::{Experiments, RemoveExperiment};
-use crate::experiment::bench::Servers;
-use crate::experiment::conductor::{databases, list, trust_or_refuse};
+use crate::experiment::conductor::{
+    conductor, given_databases, list, replace_database, select, trust_or_refuse,
+};
 use crate::experiment::results::Results;
+use crate::failure::of_conduct;
 use crate::stored;
 use crate::terminal::confirm;
 use crate::ui::Ui;
@@ -56,12 +58,14 @@ fn remove(options: &RemoveExperiment, ui: Ui) -> Result<ExitCode> {
     }
     if experiment.leaves_databases() && found.state.finished_at.is_none() {
         trust_or_refuse(&mut experiment, options.trust)?;
-        let databases = databases(&mut experiment, &options.target)?;
-        let state = (databases, ExperimentState::default());
+        replace_database(&mut experiment, &options.target)?;
+        let databases = given_databases(&options.target);
+        let select = |choice: &ServerChoice| select(choice, &databases, ui);
+        let conductor = conductor(&options.store, None, &select, ui)?;
         let opened = store::open(&location, ui.interrupt)?;
-        let mut servers = Servers::new((opened, location), (None, None), state, ui);
+        let mut servers = Servers::new(opened, None, ExperimentState::default(), &conductor);
         // Without the experiment, nothing would find them.
-        servers.drop_databases(&experiment, true)?;
+        servers.drop_databases(&experiment, true).map_err(of_conduct)?;
         servers.close(&experiment, false);
     }
     if options.runs {

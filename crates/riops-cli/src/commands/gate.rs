@@ -1,23 +1,19 @@
 //! `riops gate`: whether the head is slower than the base, as an exit code and in the forms of CI services.
 
+use std::cell::RefCell;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use anyhow::Result;
-use riops::experiment::{End, GateVerdict, GateView, GateWorkload, Study};
-use riops::report::{self, Delivery, Findings, Layout, experiment};
+use riops::experiment::{Builder, GateVerdict, GateView, ServerChoice, Variant};
+use riops::report::{self, Delivery, Findings, Layout};
 use riops::server::embedded::cache_directory;
 use riops::units::text::json_text;
 
-use crate::args::StoreOptions;
-use crate::args::fleet::FleetOptions;
 use crate::args::gate::{BuildOptions, ExitCodes, Gate, JudgedOptions};
-use crate::args::sweep::StudyOptions;
-use crate::experiment::build::{Builder, commit_of, git, output_of, short};
-use crate::experiment::conductor::Conductor;
-use crate::experiment::gate::{GateFile, Rules, SKIPPED, Undecided, Variant, recoded};
-use crate::experiment::results::{Results, print_findings};
-use crate::failure::{BREACHED, FAILED, INTERRUPTED, refuse};
+use crate::experiment::conductor::{conductor, select};
+use crate::experiment::gate::{GateFile, SKIPPED, Undecided, named_apart, recoded};
+use crate::experiment::results::print_findings;
+use crate::failure::{BREACHED, FAILED, INTERRUPTED, of_conduct, refuse};
 use crate::file;
 use crate::target::embedded_options;
 use crate::ui::Ui;
@@ -48,79 +44,28 @@ pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
 /// Returns the result, and the rule for an inconclusive one.
 fn judged(options: &Gate, ui: Ui) -> Result<(GateView, Undecided)> {
     let file = GateFile::read(&options.file, options.both.trust)?;
-    let builder = builder(&options.both, &file)?;
-    let variants = match &builder {
+    let databases = RefCell::default();
+    let select = |choice: &ServerChoice| select(choice, &databases.borrow(), ui);
+    let conductor = conductor(&options.both.store, None, &select, ui)?;
+    let variant = |builder: &Builder, revision: &str| {
+        builder.variant(revision, &conductor.events, ui.interrupt)
+    };
+    let variants = match builder(&options.both, &file)? {
         None if options.base.is_some() => {
             return refuse("--base has no effect without a command that builds");
         }
         None => ["base", "head"].map(|name| Variant { name: name.to_owned(), prefix: None }),
         Some(builder) => {
-            let base = match &options.base {
-                Some(base) => base.clone(),
-                None => merge_base(builder)?,
-            };
-            [variant(builder, &base, ui)?, variant(builder, &options.head, ui)?]
+            let base = options.base.clone().map_or_else(|| builder.merge_base(), Ok)?;
+            [variant(&builder, &base)?, variant(&builder, &options.head)?]
         }
     };
-    let limit_s = options.both.build.time_limit_s().or(file.time_limit.map(|limit| limit.0));
-    let rules = file.rules()?;
-    let plan = Plan { rules, limit_s, continues: false };
-    let found = measured(&file, &variants, &plan, &options.both.store, ui)?;
-    Ok((found.view, file.inconclusive))
-}
-
-/// How the workloads of a file are measured.
-pub(super) struct Plan {
-    pub(super) rules: Rules,
-    pub(super) limit_s: Option<f64>,
-    /// Whether tests that are stored are continued.
-    pub(super) continues: bool,
-}
-
-/// What was found.
-pub(super) struct Measured {
-    pub(super) view: GateView,
-    /// The tests of the workloads.
-    pub(super) studies: Vec<Study>,
-    /// Whether the time limit has ended one of them.
-    pub(super) is_cut: bool,
-}
-
-/// Measures all workloads of a file with two variants.
-pub(super) fn measured(
-    file: &GateFile,
-    [base, head]: &[Variant; 2],
-    &Plan { rules, limit_s, continues }: &Plan,
-    store_options: &StoreOptions,
-    ui: Ui,
-) -> Result<Measured> {
-    let start = Instant::now();
-    let study_options = StudyOptions::default();
-    let results = Results { form: "text", options: &study_options };
-    let fleet = FleetOptions::default();
-    let conductor = Conductor { store_options, fleet: &fleet, results, ui };
-    let (mut workloads, mut studies, mut is_cut) = (Vec::new(), Vec::new(), false);
-    // Of two variants with the same name, as in a test of the method itself, the second one has another.
-    let mut second = head.clone();
-    if second.name == base.name {
-        second.name.push_str(" (again)");
-    }
-    for mut draft in file.drafts([base, &second], rules.error, &ui.given().target)? {
-        if ui.interrupt.requested() {
-            break;
-        }
-        draft.time_limit_s = limit_s.map(|limit| (limit - start.elapsed().as_secs_f64()).max(0.0));
-        let begun = Instant::now();
-        let (study, end) = conductor.measured(draft, continues)?;
-        is_cut |= end == End::TimeLimit;
-        let view = experiment::view(&study);
-        workloads.push(GateWorkload::new(&study, &view, end, begun.elapsed().as_secs_f64()));
-        studies.push(study);
-    }
-    let names = [base.name.clone(), second.name];
-    let seconds = start.elapsed().as_secs_f64();
-    let view = GateView::new(names, (rules.effect, rules.error, seconds), workloads);
-    Ok(Measured { view, studies, is_cut })
+    let rules = file.rules(options.both.build.time_limit_s())?;
+    let tests = file.tests(&variants, rules.error, &ui.given().target, &databases)?;
+    let [base, head] = &variants;
+    let names = [base.name.clone(), named_apart(base, head)];
+    let gated = conductor.gate(names, tests, &rules).map_err(of_conduct)?;
+    Ok((gated.view, file.inconclusive))
 }
 
 /// Returns what builds commits, if there is a command.
@@ -134,22 +79,6 @@ pub(super) fn builder(options: &JudgedOptions, file: &GateFile) -> Result<Option
         None => cache_directory(&embedded_options(&options.target.embedded))?.join("builds"),
     };
     Ok(Some(Builder { repository: repository.clone(), command: command.clone(), builds }))
-}
-
-/// Builds a revision.
-pub(super) fn variant(builder: &Builder, revision: &str, ui: Ui) -> Result<Variant> {
-    let commit = commit_of(&builder.repository, revision)?;
-    let prefix = builder.prefix(&commit, ui)?;
-    Ok(Variant { name: short(&commit).to_owned(), prefix: Some(prefix) })
-}
-
-/// Returns the commit from which HEAD branched off.
-fn merge_base(builder: &Builder) -> Result<String> {
-    let mut command = git(&builder.repository);
-    match output_of(command.args(["merge-base", "HEAD", "origin/HEAD"])) {
-        Ok(commit) => Ok(commit),
-        Err(_) => refuse("specify the commit of the base: --base REV (there is no origin/HEAD)"),
-    }
 }
 
 /// Writes the page of `--html`.

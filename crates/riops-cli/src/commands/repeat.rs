@@ -47,7 +47,7 @@ impl Repeats {
 
     /// Runs the plan, then prints the summary. Ends early if a run fails or is interrupted. The exit code is that
     /// of the worst run.
-    pub(super) fn run(&self, plan: &Plan, runner: &mut Runner<'_>) -> Ran {
+    pub(super) fn run(&self, plan: &Plan, runner: &Runner<'_>) -> Ran {
         let mut plan = plan.clone();
         let id = uuid::Uuid::now_v7().simple().to_string();
         let value = id.get(id.len() - TAG_CHARS..).unwrap_or(&id).to_owned();
@@ -58,7 +58,7 @@ impl Repeats {
             if number > 1 && !self.settled(runner) {
                 break;
             }
-            let (record, published) = runner.measure(&plan, &|form, record, extras| {
+            let (record, _, published) = runner.measure(&plan, &|form, record, extras| {
                 if is_text {
                     Ok(report::repeat_line(record, (number, self.count), extras))
                 } else {

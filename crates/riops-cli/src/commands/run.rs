@@ -2,24 +2,25 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
-use riops::fleet::{Fleet, Role};
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::{Plan, PreparePolicy, Trust};
-use riops::record::Record;
+use riops::record::{Events, Record};
+use riops::session::Session;
 use riops::units::text::json_text;
 use riops::{report, run};
 
 use super::files::{FileOfRun, draw, open_graph};
 use super::repeat::{Ran, Repeats};
 use crate::args::run::{CommandOptions, RunWorkload};
-use crate::args::{self, PlanOptions};
+use crate::args::{self, PlanOptions, ResultOptions};
 use crate::failure::{UsageError, refuse};
-use crate::fleet::Membership;
-use crate::live::Live;
+use crate::fleet;
 use crate::measure::{Runner, StoredRuns, as_in_form, exit_code_in};
-use crate::target::Target;
+use crate::screen::{self, Streaming};
+use crate::target;
 use crate::ui::Ui;
 
 /// Maximum size of a plan, which contains its scripts.
@@ -91,7 +92,7 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
     let graph = open_graph(graph_options)?;
     let session_detail =
         session_detail.map(|path| FileOfRun::open("session-detail", path)).transpose()?;
-    let membership = Membership::of(&keep.fleet, &keep.store, ui)?;
+    let membership = fleet::membership(&keep.fleet, &keep.store, ui)?;
     if membership.is_some() && (keep.no_store || keep.repeat.repeat.is_some()) {
         return refuse("--fleet cannot be combined with --no-store and --repeat");
     }
@@ -100,50 +101,60 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
     if membership.is_none() {
         run::allow_sessions(plan.sessions, plan.workers)?;
     }
-    let target = Target::open(target_options, ui)?;
+    let target = target::open(target_options, ui)?;
     if let Some(before) = before.filter(|_| target_options.database.is_none()) {
-        target.announce_another_server(before, ui);
+        target::announce_another_server(&target, before, ui);
     }
-    let join = |own: Membership| own.join(plan, &target.server(), Role::Member, ui);
-    let fleet = membership.map(join).transpose()?;
-    let of_agent = fleet.as_ref().map(Fleet::plan).transpose()?;
-    let plan = of_agent.as_ref().unwrap_or(plan);
-    // The first agent publishes the run of all.
-    let live = Live::open(&keep.live, runs.feed().filter(|_| plan.is_first()), ui)?;
     // Several runs are printed one after the other.
-    let stream = form.stream.filter(|_| repeats.is_none() && plan.is_first());
-    // The first agent shows those of all.
-    let hides_intervals =
-        keep.live.interval_json || keep.no_intervals || stream.is_some() || !plan.is_first();
-    let screen_ui = if hides_intervals { ui.without_intervals() } else { ui };
-    let mut runner = Runner {
+    let stream = form.stream.filter(|_| repeats.is_none());
+    let intervals = !keep.no_intervals;
+    let streaming = stream.map(|stream| Arc::new(Streaming::new(stream, intervals)));
+    let runner = Runner {
+        session: Session {
+            store: runs.store.as_ref(),
+            location: runs.location.clone(),
+            history: &runs,
+            note: runs.note.clone(),
+            membership,
+            events: events(keep, streaming.clone(), ui)?,
+            interrupt: ui.interrupt,
+        },
         form,
-        stream,
-        intervals: !keep.no_intervals,
+        streaming,
+        intervals,
         graph_options,
-        runs: &runs,
         target: &target,
-        live,
-        fleet,
-        screen_ui,
         ui,
-        code: None,
     };
     if let Some(repeats) = repeats {
-        let result = repeats.run(plan, &mut runner);
+        let result = repeats.run(plan, &runner);
+        drop(runner);
         target.close()?;
         return result;
     }
-    let (record, published) = runner.measure(plan, &as_in_form)?;
-    let code = runner.code;
+    let (record, code, published) = runner.measure(plan, &as_in_form)?;
     drop(runner);
     let drawn = graph.map_or(Ok(()), |file| draw(file, graph_options, &record, ui));
     let detailed = |file: FileOfRun| file.write(report::pgio_sessions(&record).as_bytes());
     let written = drawn.and(session_detail.map_or(Ok(()), detailed));
     target.close()?;
     published?;
-    let code = code.unwrap_or_else(|| ExitCode::from(exit_code_in(form, &record)));
+    let code = ExitCode::from(code.unwrap_or_else(|| exit_code_in(form, &record)));
     with_files(code, written, ui).map(|code| (code, Some(record)))
+}
+
+/// Returns the receiver of the events of a run: screen, programs, and the form that is printed while it is in progress.
+fn events(keep: &ResultOptions, streaming: Option<Arc<Streaming>>, ui: Ui) -> Result<Events> {
+    let hides_intervals = keep.live.interval_json || keep.no_intervals || streaming.is_some();
+    let shown = screen::shown(if hides_intervals { ui.without_intervals() } else { ui });
+    let programs = screen::programs(&keep.live, ui)?;
+    Ok(Events::new(move |event| {
+        shown.send(event);
+        if let Some(streaming) = &streaming {
+            streaming.event(event);
+        }
+        programs.send(event);
+    }))
 }
 
 /// Returns the exit code of a run whose files were written or not: that of the run takes precedence.

@@ -11,9 +11,9 @@ use riops::server::Connection;
 
 use crate::args::run::cores;
 use crate::args::{CheckScript, InitializeScript, ScriptCommand};
-use crate::failure::{NOT_VALID, refuse};
+use crate::failure::{NOT_VALID, of_select, refuse};
 use crate::file::read_script;
-use crate::target::Target;
+use crate::target;
 use crate::ui::Ui;
 
 pub(crate) fn run(command: &ScriptCommand, ui: Ui) -> Result<ExitCode> {
@@ -26,7 +26,7 @@ pub(crate) fn run(command: &ScriptCommand, ui: Ui) -> Result<ExitCode> {
 /// Creates the tables of pgbench step by step. As in pgbench, the last line is a message, not a result.
 fn initialize(options: &InitializeScript, ui: Ui) -> Result<ExitCode> {
     let dataset = options.dataset()?;
-    let target = Target::select(&options.target, ui)?;
+    let target = target::select(&options.target, ui).map_err(of_select)?;
     let initialization = Initialization {
         target: &target.conninfo,
         dataset,
@@ -75,7 +75,7 @@ fn check(options: &CheckScript, ui: Ui) -> Result<ExitCode> {
         let texts: String = scripts.iter().map(report::script_title).collect();
         return crate::ui::print_done(&texts);
     }
-    let target = Target::open(&options.target, ui)?;
+    let target = target::open(&options.target, ui)?;
     let mut connection = Connection::open_measured(&target.conninfo, ui.interrupt)?;
     let mut is_refused = false;
     let mut texts = Vec::new();

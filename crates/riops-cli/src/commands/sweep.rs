@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::args::{Ab, Sweep};
-use crate::experiment::conductor::{Conductor, list};
+use crate::experiment::conductor::{Conducting, list};
 use crate::experiment::draft::Draft;
 use crate::experiment::file::{read, read_variant, run_words, variants};
 use crate::experiment::results::Results;
@@ -30,14 +30,14 @@ pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<
         draft.apply(experiment)?;
         let results = Results { form: &keep.output.output, options: &experiment.results };
         let (store_options, fleet) = (&keep.store, &keep.fleet);
-        return Conductor { store_options, fleet, results, ui }.start(draft);
+        return Conducting { store_options, fleet, results, ui }.start(draft);
     }
     let results = Results { form: &command.own.output, options: &command.experiment.results };
     let (store_options, fleet) = (&command.own.store, &command.own.fleet);
     if command.list {
         return list(store_options, results.form, ui);
     }
-    let conductor = Conductor { store_options, fleet, results, ui };
+    let conductor = Conducting { store_options, fleet, results, ui };
     match (&command.file, &command.resume.resume) {
         (Some(_), Some(_)) => refuse("--resume continues a stored experiment; omit the file"),
         (None, Some(_)) => {
@@ -63,7 +63,7 @@ pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<
 pub(super) fn ab(command: &Ab, ui: Ui) -> Result<ExitCode> {
     let results = Results { form: &command.output, options: &command.results };
     let (store_options, fleet) = (&command.store, &command.fleet);
-    let conductor = Conductor { store_options, fleet, results, ui };
+    let conductor = Conducting { store_options, fleet, results, ui };
     let mut draft = match (&command.a, &command.b, &command.resume.resume) {
         // The two cells of an experiment file.
         (Some(file), None, None) => {

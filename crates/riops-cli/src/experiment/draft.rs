@@ -4,14 +4,12 @@
 use std::ffi::OsString;
 
 use anyhow::{Context, Result};
-use jiff::Timestamp;
 use riops::experiment::{
-    AbSettings, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset, SaturationSettings,
-    Search,
+    ALPHA, AbSettings, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset,
+    SaturationSettings, Search,
 };
 use riops::figure::CostKind;
 use riops::plan::{Plan, Schedule};
-use riops::record::ExperimentId;
 use riops::server::ConnInfo;
 
 use super::words::{
@@ -19,15 +17,11 @@ use super::words::{
 };
 use crate::args::ExperimentOptions;
 use crate::args::run::cores;
-use crate::args::sweep::{ConditionOptions, REPEATS};
+use crate::args::sweep::ConditionOptions;
 use crate::failure::{UsageError, refuse};
 use crate::options::variable;
 use crate::scan::CommandLine;
 
-/// The smallest relevant effect.
-pub(super) const EFFECT: f64 = 0.02;
-/// Significance level of an A/B test and of a gate.
-pub(super) const ALPHA: f64 = 0.05;
 /// Maximum number of sessions of a search.
 const SESSIONS_MAX: u32 = 1024;
 
@@ -50,7 +44,7 @@ pub(crate) struct Draft {
     /// Maximum number of blocks of an A/B test.
     pub(crate) blocks_max: Option<u32>,
     /// Rules of a gate; `None` for `riops ab`.
-    pub(crate) gate: Option<GateRules>,
+    pub(crate) gate: Option<TestRules>,
     pub(crate) between: Between,
     pub(crate) reset: Reset,
     pub(crate) has_own_database: bool,
@@ -59,7 +53,7 @@ pub(crate) struct Draft {
 
 /// How the A/B test of a gate ends.
 #[derive(Debug, Clone)]
-pub(crate) struct GateRules {
+pub(crate) struct TestRules {
     /// Probability of a false verdict.
     pub(crate) error: f64,
     /// Maximum number of runs that are repeated because they were disturbed.
@@ -135,31 +129,22 @@ impl Draft {
             cells.push(Cell { values, plan, server });
         }
         self.require_effect_on(&cells)?;
-        let seed = self.seed.or(cells.first().map(|cell| cell.plan.seed)).unwrap_or_default();
-        let id = ExperimentId::random();
+        let plain = Experiment::new(self.name, axes, cells);
         let mut experiment = Experiment {
-            database: if self.has_own_database {
-                DatabaseChoice::Own(database_name(&self.name, &id))
-            } else {
-                DatabaseChoice::Given
-            },
-            id,
-            name: self.name,
             description: self.description,
-            created_at: Timestamp::now(),
-            goal: Goal::Sweep { baseline: 0 },
-            axes,
-            cells,
-            repeats: self.repeats.unwrap_or(REPEATS),
+            repeats: self.repeats.unwrap_or(plain.repeats),
             order: self.order.unwrap_or_default(),
-            seed,
+            seed: self.seed.unwrap_or(plain.seed),
             between: self.between,
             reset: self.reset,
             time_limit_s: self.time_limit_s,
-            effect: self.effect.unwrap_or(EFFECT),
-            agents: None,
-            notes: Vec::new(),
+            effect: self.effect.unwrap_or(plain.effect),
+            ..plain
         };
+        if self.has_own_database {
+            let name = database_name(&experiment.name, &experiment.id);
+            experiment.database = DatabaseChoice::Own(name);
+        }
         let is_search = self.search == Some(Search::Sessions);
         experiment.goal = goal(
             &experiment,
@@ -250,7 +235,7 @@ impl Draft {
 
 fn goal(
     experiment: &Experiment,
-    (baseline, blocks_max, gate): (Option<String>, Option<u32>, Option<&GateRules>),
+    (baseline, blocks_max, gate): (Option<String>, Option<u32>, Option<&TestRules>),
     (search, sessions_max): (Option<Search>, Option<u32>),
 ) -> Result<Goal> {
     if let Some(blocks_max) = blocks_max {

@@ -1,26 +1,27 @@
 //! The file of a performance gate: workloads and two variants.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
+use riops::experiment::{ALPHA, BLOCKS_MAX, BuildError, EFFECT, Experiment, GateRules, Variant};
 use riops::figure::CostKind;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::draft::{ALPHA, Draft, EFFECT, GateRules};
+use super::draft::{Draft, TestRules};
 use super::file::{Time, require_trusted_option, run_words, variants};
-use super::words::{command_of, replaced, typed};
+use super::words::{Databases, command_of, replaced, typed};
 use crate::args::{TrustOption, parse_share};
 use crate::failure::{
-    BREACHED, BuildFailed, CodedError, FAILED, INTERRUPTED, NOT_VALID, UsageError, code_of, refuse,
+    BREACHED, CodedError, FAILED, INTERRUPTED, NOT_VALID, UsageError, code_of, refuse,
 };
 
 /// Stands for the directory of a build in the options of a variant.
 const PREFIX: &str = "{prefix}";
-/// Options that a gate file may leave out.
-const BLOCKS_MAX: u32 = 10;
+/// Maximum number of repeated runs, unless the file says it.
 const REPEATS_MAX: u32 = 8;
 
 /// `git bisect run` skips a commit with this code.
@@ -56,7 +57,7 @@ impl Undecided {
 pub(crate) fn recoded(error: anyhow::Error, in_bisect: bool) -> anyhow::Error {
     let code = match (code_of(&error), in_bisect) {
         (INTERRUPTED, true) => INTERRUPTED,
-        (_, true) if error.is::<BuildFailed>() => SKIPPED,
+        (_, true) if matches!(error.downcast_ref(), Some(BuildError::Failed { .. })) => SKIPPED,
         (_, true) => ENDED,
         // An undecided gate may have this code.
         (NOT_VALID, false) => FAILED,
@@ -104,22 +105,6 @@ struct Workload {
     options: Table,
 }
 
-/// A variant: its name, and the directory of its build.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Variant {
-    pub(crate) name: String,
-    pub(crate) prefix: Option<PathBuf>,
-}
-
-/// What is common to all workloads.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rules {
-    /// Smallest relevant difference, as a share.
-    pub(crate) effect: f64,
-    /// Probability of a false verdict.
-    pub(crate) error: f64,
-}
-
 impl GateFile {
     /// Reads a file. Without the permission of a person, it may not name programs, files and servers.
     ///
@@ -147,32 +132,36 @@ impl GateFile {
                 require_trusted_option(&command, name, value)?;
             }
         }
-        self.rules().map(|_| ())
+        self.rules(None).map(|_| ())
     }
 
     /// # Errors
     /// If a share is invalid.
-    pub(crate) fn rules(&self) -> Result<Rules> {
+    pub(crate) fn rules(&self, limit_s: Option<f64>) -> Result<GateRules> {
         let share = |name: &str, given: Option<&String>, default: f64| {
             let share = given.map_or(Ok(default), |text| parse_share(text).map(|share| share.0));
             share.map_err(|error| UsageError(format!("{name}: {error}")))
         };
-        Ok(Rules {
+        Ok(GateRules {
             effect: share("effect", self.effect.as_ref(), EFFECT)?,
             error: share("error", self.error.as_ref(), ALPHA)?,
+            limit_s: limit_s.or(self.time_limit.map(|limit| limit.0)),
+            continues: false,
         })
     }
 
-    /// Returns the A/B tests of the workloads, whose false verdicts together have the probability `error`.
+    /// Returns the A/B tests of the workloads, whose false verdicts together have the probability `error`. Adds the connection
+    /// strings with passwords to `databases`.
     ///
     /// # Errors
     /// If an option is invalid, or needs a build that there is not.
-    pub(crate) fn drafts(
+    pub(crate) fn tests(
         &self,
-        [base, head]: [&Variant; 2],
+        [base, head]: &[Variant; 2],
         error: f64,
         target: &[OsString],
-    ) -> Result<Vec<Draft>> {
+        databases: &RefCell<Databases>,
+    ) -> Result<Vec<Experiment>> {
         let of_each = error / self.workload.len() as f64;
         let draft = |workload: &Workload| -> Result<Draft> {
             let command = command_of(&workload.run)?;
@@ -190,19 +179,29 @@ impl GateFile {
                 Ok(words)
             };
             let (a, b) = (of_variant(&self.base, base)?, of_variant(&self.head, head)?);
-            draft.axes = vec![variants((base.name.clone(), a), (head.name.clone(), b))?];
-            draft.effect = Some(self.rules()?.effect);
+            draft.axes = vec![variants((base.name.clone(), a), (named_apart(base, head), b))?];
+            draft.effect = Some(self.rules(None)?.effect);
             draft.blocks_max = Some(self.blocks_max.unwrap_or(BLOCKS_MAX));
             draft.between.cool_down_s = self.cool_down.map_or(0.0, |time| time.0);
-            draft.gate = Some(GateRules {
+            draft.gate = Some(TestRules {
                 error: of_each,
                 repeats_max: self.repeat_disturbed.unwrap_or(REPEATS_MAX),
                 costs: self.costs.clone(),
             });
             Ok(draft)
         };
-        self.workload.iter().map(draft).collect()
+        let defined = |workload| {
+            let (experiment, of_test) = draft(workload)?.define()?;
+            databases.borrow_mut().extend(of_test);
+            Ok(experiment)
+        };
+        self.workload.iter().map(defined).collect()
     }
+}
+
+/// Returns the name of the head: another one than that of the base, also if both are the same commit, as in a test of the method.
+pub(crate) fn named_apart(base: &Variant, head: &Variant) -> String {
+    if head.name == base.name { format!("{} (again)", head.name) } else { head.name.clone() }
 }
 
 /// Returns a value with the directory of the build.

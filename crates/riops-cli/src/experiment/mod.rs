@@ -1,12 +1,8 @@
 //! From options and experiment files to an experiment, and the runs of an experiment on its servers.
 
-pub(crate) mod bench;
-pub(crate) mod build;
-mod build_process;
 pub(crate) mod conductor;
 pub(crate) mod draft;
 pub(crate) mod file;
-pub(crate) mod follow;
 pub(crate) mod gate;
 pub(crate) mod results;
 pub(crate) mod words;

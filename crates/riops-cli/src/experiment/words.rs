@@ -7,6 +7,7 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, Args, Command};
+pub(crate) use riops::experiment::VARIANT;
 use riops::experiment::{Axis, ServerChoice};
 use riops::plan::{Plan, Trust};
 use riops::server::ConnInfo;
@@ -190,8 +191,6 @@ pub(crate) fn require_no_password(options: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
-/// The axis of the variants.
-pub(crate) const VARIANT: &str = "variant";
 /// More cells are a mistake.
 const CELLS_MAX: usize = 10_000;
 

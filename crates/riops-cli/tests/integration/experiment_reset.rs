@@ -8,7 +8,7 @@ use riops::experiment::{
 };
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
-use riops::run::NoObserver;
+use riops::record::Events;
 use riops::server::Server;
 
 use crate::crash::kill;
@@ -158,18 +158,18 @@ fn a_dataset_is_prepared_anew_with_its_own_parameters() {
     let dataset = "select id from riops.dataset where workload = 'rows'";
     let (before, id_before) = (value(&given, SUM), value(&given, dataset));
     database.connect().execute("delete from riops.rows_0001").unwrap();
-    prepare_again(&given, &plan, &Interrupt::new(), &mut NoObserver).unwrap();
+    prepare_again(&given, &plan, &Interrupt::new(), &Events::ignored()).unwrap();
     assert_eq!(value(&given, SUM), before);
     let id_now = value(&given, dataset);
     assert_ne!(id_now, id_before);
     // A complete dataset is not prepared again for the copies.
     let may = Plan { prepare: PreparePolicy::IfMissing, ..Plan::default() };
-    prepare_template(&given, &may, &Interrupt::new(), &mut NoObserver).unwrap();
+    prepare_template(&given, &may, &Interrupt::new(), &Events::ignored()).unwrap();
     assert_eq!(value(&given, dataset), id_now);
     database.riops("cleanup rows").expect(0);
-    prepare_template(&given, &plan, &Interrupt::new(), &mut NoObserver).unwrap();
+    prepare_template(&given, &plan, &Interrupt::new(), &Events::ignored()).unwrap();
     assert_eq!(value(&given, "select to_regclass('riops.dataset')"), "");
-    prepare_template(&given, &may, &Interrupt::new(), &mut NoObserver).unwrap();
+    prepare_template(&given, &may, &Interrupt::new(), &Events::ignored()).unwrap();
     assert_eq!(value(&given, "select to_regclass('riops.rows_0001')"), "riops.rows_0001");
 }
 

@@ -287,8 +287,8 @@ fn the_queries_of_the_dashboard_of_a_store_are_executed_and_its_metrics_exist() 
         ..riops::record::Point::default()
     };
     for event in [
-        riops::record::LiveEvent::Stage { name: "ping".to_owned() },
-        riops::record::LiveEvent::Point(Box::new(point)),
+        riops::record::RunEvent::Stage { name: "ping".to_owned() },
+        riops::record::RunEvent::Point(Box::new(point)),
     ] {
         run.apply(&event);
     }

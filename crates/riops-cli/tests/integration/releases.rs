@@ -371,7 +371,7 @@ impl Interrupted {
             &request,
             &self.server(gateway),
             &Interrupt::new(),
-            &mut riops::run::NoObserver,
+            &riops::record::Events::ignored(),
         );
         prepared.map(drop).map_err(|error| error.to_string())
     }

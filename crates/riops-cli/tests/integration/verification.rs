@@ -1,12 +1,14 @@
 //! Verification of the data after connections broke: transactions with an unknown outcome must hide no lost
 //! row, and nothing is claimed that was not verified.
 
+use std::sync::Mutex;
+
 use riops::engine::Backend;
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy, RowsRun, Stop};
-use riops::record::Status;
-use riops::run::{self, NoHistory, Observer};
-use riops::server::{Connection, Server};
+use riops::record::{Events, RunEvent, Status};
+use riops::run::{self, Hooks, NoHistory};
+use riops::server::Server;
 use riops_testkit::{Fault, Proxy};
 use serde_json::Value;
 
@@ -207,21 +209,6 @@ fn a_load_without_verification_does_not_claim_one() {
     assert!(!ran.stderr.contains("verifying"), "{}", ran.stderr);
 }
 
-/// Requests the interrupt when the verification begins, which a lock then delays.
-struct Impatient {
-    interrupt: Interrupt,
-    blocker: Connection,
-}
-
-impl Observer for Impatient {
-    fn notice(&mut self, text: &str) {
-        if text == "verifying the data" {
-            self.blocker.execute("begin; lock table riops.rows_0001").unwrap();
-            self.interrupt.request();
-        }
-    }
-}
-
 #[test]
 fn an_interrupted_verification_is_no_verification() {
     let database = database("verify_interrupted");
@@ -235,9 +222,17 @@ fn an_interrupted_verification_is_no_verification() {
         ..Plan::default()
     };
     let server = Server { conninfo: database.conninfo.clone(), embedded: false };
-    let mut observer = Impatient { interrupt: interrupt.clone(), blocker: database.connect() };
-    let record = run::run(&plan, &server, &interrupt, &mut observer).unwrap();
-    drop(observer);
+    let (requested, blocker) = (interrupt.clone(), Mutex::new(database.connect()));
+    // Requests the interrupt when the verification begins, which a lock then delays.
+    let events = Events::new(move |event| {
+        if matches!(event, RunEvent::Notice { text, .. } if text == "verifying the data") {
+            let mut blocker = blocker.lock().unwrap();
+            blocker.execute("begin; lock table riops.rows_0001").unwrap();
+            requested.request();
+        }
+    });
+    let hooks = Hooks { events, ..Hooks::default() };
+    let record = run::run(&plan, &server, &interrupt, hooks).unwrap();
     assert_eq!(record.status, Status::Interrupted);
     assert!(!record.verdict.valid);
     let reason = "verification of the data: expected completed, found interrupted";

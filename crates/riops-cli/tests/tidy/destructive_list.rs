@@ -10,7 +10,7 @@ pub(crate) const LIST: &[Place] = &[
         "executes psql, as the user asked for",
     ),
     (
-        "crates/riops-cli/src/experiment/build.rs",
+        "crates/riops/src/experiment/build.rs",
         &[(".truncate(true)", 1), ("remove_dir_all", 2)],
         "in a directory that is no link, was created by riops or empty, or has the empty lock file of riops, and is locked; files are opened without following links",
     ),

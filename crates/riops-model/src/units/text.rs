@@ -86,6 +86,17 @@ pub fn hash_text(text: impl AsRef<[u8]>) -> String {
     })
 }
 
+/// Returns a word for a shell, in quotes if necessary.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |each: char| {
+        each.is_ascii_alphanumeric() || "_-+=:,./@%".contains(each) || !each.is_ascii()
+    };
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -15,7 +15,7 @@ use super::registry::{Entry, Registry, State, row_of_numbers};
 use super::space::Place;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Parameters};
-use crate::record::Check;
+use crate::record::{Check, Events, Prepared, RunEvent};
 use crate::server::connection::TextRow;
 use crate::server::{ConnInfo, Connection, ConnectionError, Dialect, Feature};
 use crate::workload::Workload;
@@ -36,38 +36,6 @@ fn checkpoint(connection: &mut Connection) -> Result<(), ConnectionError> {
     unless_refused(connection.execute("checkpoint")).map(drop)
 }
 
-/// The progress of a preparation, for a progress bar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Rows are being loaded.
-    Loaded {
-        /// Rows loaded so far.
-        rows: u64,
-        /// Total rows.
-        total: u64,
-    },
-    /// Indexes and statistics are being created.
-    Finishing,
-    /// The loaded rows are being verified.
-    Checking,
-}
-
-/// The result of a preparation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prepared {
-    /// The dataset existed with the same parameters.
-    Unchanged,
-    /// The dataset was created.
-    Created {
-        /// Rows of the dataset.
-        rows: u64,
-        /// Duration of the load, without indexes and verification.
-        loading: Duration,
-        /// Total duration.
-        total: Duration,
-    },
-}
-
 /// The input of a preparation.
 pub struct Preparation<'a> {
     /// Connection settings of the database.
@@ -86,8 +54,8 @@ pub struct Preparation<'a> {
     pub skip_space_check: bool,
     /// Interrupt by the user.
     pub interrupt: &'a Interrupt,
-    /// Callback for progress, called from several threads.
-    pub progress: &'a (dyn Fn(Progress) + Sync),
+    /// Receives the progress.
+    pub events: &'a Events,
 }
 
 /// Checks that the dataset with this name has all of the `wanted` parameters.
@@ -236,7 +204,7 @@ impl Preparation<'_> {
         let dialect = registry.connection().dialect();
         self.load(&dataset.tables, &dataset.settings)?;
         let loading = start.elapsed();
-        (self.progress)(Progress::Finishing);
+        self.events.send(&RunEvent::Indexing);
         let one_process =
             !dialect.has(Feature::KeysBeforeRows) && self.is_balanced(&dataset.tables);
         let settings = one_process.then(|| ONE_PROCESS_PER_INDEX.to_owned());
@@ -257,7 +225,7 @@ impl Preparation<'_> {
         for sql in &dataset.finish {
             change(registry.connection(), sql)?;
         }
-        (self.progress)(Progress::Checking);
+        self.events.send(&RunEvent::Counting);
         for Zero { what, sql } in dataset.tables.iter().flat_map(|table| &table.zeros) {
             let found = registry.connection().query_value(sql)?.unwrap_or_default();
             if found != "0" {
@@ -314,7 +282,7 @@ impl Preparation<'_> {
     fn load(&self, tables: &[Table], settings: &[String]) -> Result<()> {
         let total: u64 = tables.iter().map(|table| table.rows).sum();
         let loaded = AtomicU64::new(0);
-        (self.progress)(Progress::Loaded { rows: 0, total });
+        self.events.send(&RunEvent::Preparing { rows: 0, total });
         let load = |connection: &mut Connection, job: Job, copy: Option<&String>| {
             let rows = match job {
                 Job::Copy { sql, rows, mut source } => {
@@ -328,7 +296,7 @@ impl Preparation<'_> {
                 }
             };
             let rows = loaded.fetch_add(rows, Ordering::Relaxed) + rows;
-            (self.progress)(Progress::Loaded { rows, total });
+            self.events.send(&RunEvent::Preparing { rows, total });
             Ok(())
         };
         if self.loads_frozen(tables) {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{EngineError, NoObserver, NullServer, StageResult, run_stage};
+use super::{EngineError, Hooks, NullServer, StageResult, run_stage};
 use crate::host::Interrupt;
 use crate::metrics::Counter;
 use crate::plan::{Plan, Stop};
@@ -101,7 +101,7 @@ pub fn calibrate(
         &Nodes::single(&target),
         interrupt,
         &mut probe,
-        &mut NoObserver,
+        &mut Hooks::default(),
     )?;
     Ok(calibration(&plan, &result))
 }

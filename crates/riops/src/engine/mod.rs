@@ -27,7 +27,7 @@
 //!
 //! The supervisor is a thread outside the loop. It wakes the workers at the end of an interval and of the
 //! measurement, merges the intervals that they submit, and reads the counters of the machine at both ends of the
-//! measurement. It never calls the observer: the main thread does, so that a stuck terminal delays nothing. A
+//! measurement. It never calls the receiver of the events: the main thread does, so that a stuck terminal delays nothing. A
 //! worker never waits for the supervisor. If its channel is full, it keeps its intervals and sends them with the
 //! next one, or with its report. All queries during a stage have deadlines; a counter that does not arrive in
 //! time is absent.
@@ -115,11 +115,11 @@ mod clock;
 mod driver;
 mod error;
 mod findings;
+mod hooks;
 mod in_flight;
 mod link;
 mod log;
 mod null_server;
-mod observer;
 mod once;
 mod opening;
 mod queue;
@@ -141,6 +141,7 @@ use std::time::Duration;
 use crate::host::Interrupt;
 use crate::plan::Plan;
 use crate::probe::Probe;
+use crate::record::RunEvent;
 use crate::server::Nodes;
 use crate::workload::access::Access;
 use crate::workload::{Stage, Work};
@@ -150,8 +151,8 @@ pub use clock::{Clock, MonotonicClock};
 pub use driver::{ChosenDriver, choose_driver};
 pub use error::{EngineError, SessionError};
 pub use findings::{AccessFinding, Moment, UncheckedPlan};
+pub use hooks::{Agreement, Breach, Coordination, History, Hooks, NoHistory};
 pub use null_server::NullServer;
-pub use observer::{Agreement, Breach, History, NoHistory, NoObserver, Observer, OnLoaded};
 pub use once::{OnceResult, run_once};
 use opening::Connectors;
 pub use result::StageResult;
@@ -180,7 +181,7 @@ pub fn run_stage(
     nodes: &Nodes,
     interrupt: &Interrupt,
     probe: &mut Probe<'_>,
-    observer: &mut dyn Observer,
+    hooks: &mut Hooks<'_>,
 ) -> Result<StageResult, EngineError> {
     let sessions = std::mem::take(&mut stage.sessions);
     let total_sessions = sessions.len();
@@ -228,10 +229,10 @@ pub fn run_stage(
         run.head_start = CALL_HEAD_START + CALL_HEAD_START_EACH * shared.plan.own_sessions();
     }
     require_access_paths(&before, &shared.accesses)?;
-    observer.connected(total_sessions);
-    run.agreed = agreed(observer, interrupt)?;
+    hooks.events.send(&RunEvent::Connected { sessions: total_sessions as u64 });
+    run.agreed = agreed(hooks, interrupt)?;
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
-    let mut result = run.measure(before, probe, observer)?;
+    let mut result = run.measure(before, probe, &hooks.events)?;
     result.connecting = connecting;
     (result.name, result.operations) = (stage.name, stage.operations);
     result.name_commands(stage.commands);
@@ -245,11 +246,8 @@ pub fn run_stage(
 }
 
 /// Returns what several clients have agreed on.
-fn agreed(
-    observer: &mut dyn Observer,
-    interrupt: &Interrupt,
-) -> Result<Option<Agreement>, EngineError> {
-    observer.agree_start().map_err(|error| {
+fn agreed(hooks: &mut Hooks<'_>, interrupt: &Interrupt) -> Result<Option<Agreement>, EngineError> {
+    hooks.agree_start().map_err(|error| {
         if interrupt.requested() { EngineError::Interrupted } else { EngineError::NoStart(error) }
     })
 }

@@ -1,6 +1,6 @@
 //! The main thread's part of a stage, from the last connect to the last report.
 //!
-//! It shows the progress and builds the result. It must not run transactions, and `supervisor` does
+//! It passes the events on and builds the result. It must not run transactions, and `supervisor` does
 //! everything that must happen on time.
 
 use std::sync::Arc;
@@ -12,15 +12,16 @@ use jiff::Timestamp;
 use super::clock::Clock;
 use super::error::EngineError;
 use super::findings::{self, AccessFinding};
-use super::observer::{Agreement, Observer};
+use super::hooks::Agreement;
 use super::result::{StageResult, merge_reports, note_outages};
 use super::schedule::{Arrivals, Gaps, Unclaimed};
 use super::shared::{Shared, Signal, StartSignal, WorkerHandle};
-use super::supervisor::{Progress, Supervised, SupervisionResult, Supervisor};
+use super::supervisor::{Supervised, SupervisionResult, Supervisor};
 use super::window::Window;
 use super::worker::{WorkerEvent, add_unclaimed};
 use crate::metrics::{TimeSeries, Timeline};
 use crate::probe::Probe;
+use crate::record::{Events, RunEvent};
 use crate::units::{Nanos, Span};
 use crate::workload::keys::{Purpose, stream};
 use riops_script::random::Random;
@@ -54,7 +55,7 @@ impl StageRun<'_> {
         self,
         before: Vec<AccessFinding>,
         probe: &mut Probe<'_>,
-        observer: &mut dyn Observer,
+        events: &Events,
     ) -> Result<StageResult, EngineError> {
         let Self { shared, handles, received, head_start, agreed } = self;
         let plan = &shared.plan;
@@ -75,8 +76,8 @@ impl StageRun<'_> {
         let timeline = Timeline::new(handles.len(), plan)?;
         let breach = agreed.as_ref().map(|agreed| &*agreed.breach);
         let stage = Supervised { shared, handles: &handles, window: &window, breach };
-        let (supervisor, progress) = Supervisor::new(stage, received, timeline);
-        let outcome = supervise(supervisor, &progress, probe, observer)?;
+        let (supervisor, to_send) = Supervisor::new(stage, received, timeline);
+        let outcome = supervise(supervisor, &to_send, probe, events)?;
         let SupervisionResult { reports, breached, timeline } = outcome;
         let in_server = handles.iter().any(|handle| matches!(handle.signal, Signal::Cancel(_)));
         for handle in handles {
@@ -94,7 +95,7 @@ impl StageRun<'_> {
         result.interrupted = interrupted;
         let TimeSeries { points, last, heatmap } = timeline.finish(result.seconds);
         for point in &last {
-            observer.point(point);
+            events.send(&RunEvent::Point(Box::new(point.clone())));
         }
         result.series = points;
         result.heatmap = (!heatmap.slots.is_empty()).then_some(heatmap);
@@ -135,19 +136,19 @@ fn by_number(statement: &str) -> (String, u64) {
     (name.to_owned(), number.unwrap_or(0))
 }
 
-/// Supervises the stage on another thread, and shows its progress on this one.
+/// Supervises the stage on another thread, and passes its events on from this one.
 fn supervise(
     supervisor: Supervisor<'_>,
-    progress: &Receiver<Progress>,
+    to_send: &Receiver<RunEvent>,
     probe: &mut Probe<'_>,
-    observer: &mut dyn Observer,
+    events: &Events,
 ) -> Result<SupervisionResult, EngineError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .name("riops-stage".to_owned())
             .spawn_scoped(scope, || supervisor.run(probe))?;
-        for show in progress {
-            show(observer);
+        for event in to_send {
+            events.send(&event);
         }
         thread.join().map_err(|_| EngineError::WorkerLost)?
     })

@@ -1,7 +1,7 @@
 //! The supervision of a running stage: ends its intervals and its measurement on time, and merges the
 //! intervals of the workers.
 //!
-//! It has its own thread and never calls the observer, which may block: a stuck terminal must not delay the
+//! It has its own thread and never sends an event to the receiver, which may block: a stuck terminal must not delay the
 //! end of the measurement.
 
 use std::sync::OnceLock;
@@ -10,22 +10,20 @@ use std::time::Duration;
 
 use super::clock::Clock;
 use super::error::EngineError;
-use super::observer::{Breach, Observer};
+use super::hooks::Breach;
 use super::shared::{Shared, Signal, WorkerHandle};
 use super::window::Window;
 use super::worker::{WorkerEvent, WorkerReport};
 use crate::metrics::{Figures, IntervalPart, Timeline};
 use crate::plan::Threshold;
 use crate::probe::Probe;
+use crate::record::RunEvent;
 use crate::units::Nanos;
 
 /// Maximum time between two checks for an interrupt by the user.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A drain that takes longer is shown to the user.
 const DRAIN_NOTICE_AFTER: Duration = Duration::from_secs(1);
-
-/// A call of the observer.
-pub(super) type Progress = Box<dyn FnOnce(&mut dyn Observer) + Send>;
 
 /// The stage that is supervised.
 #[derive(Clone, Copy)]
@@ -48,8 +46,8 @@ pub(super) struct SupervisionResult {
 pub(super) struct Supervisor<'a> {
     stage: Supervised<'a>,
     received: Receiver<(usize, WorkerEvent)>,
-    /// Events for the observer. Not bounded: an event is as small as a point of the series.
-    progress: Sender<Progress>,
+    /// Events for the main thread. Not bounded: an event is as small as a point of the series.
+    events: Sender<RunEvent>,
     result: SupervisionResult,
     /// End of the current interval, when the workers must be woken.
     next_wake_up: Nanos,
@@ -66,22 +64,22 @@ pub(super) struct Supervisor<'a> {
 struct Drain {
     /// Whether the user interrupted the stage before the drain.
     interrupted_before: bool,
-    /// Whether the observer has been notified.
+    /// Whether its event was sent.
     shown: bool,
 }
 
 impl<'a> Supervisor<'a> {
-    /// Creates the supervisor of a stage, and the receiver of its progress.
+    /// Creates the supervisor of a stage, and the receiver of its events.
     pub(super) fn new(
         stage: Supervised<'a>,
         received: Receiver<(usize, WorkerEvent)>,
         timeline: Timeline,
-    ) -> (Self, Receiver<Progress>) {
-        let (progress, to_show) = channel();
+    ) -> (Self, Receiver<RunEvent>) {
+        let (events, to_send) = channel();
         let supervisor = Self {
             stage,
             received,
-            progress,
+            events,
             result: SupervisionResult { reports: Vec::new(), breached: None, timeline },
             next_wake_up: stage.window.measure_start(),
             measuring: false,
@@ -89,7 +87,7 @@ impl<'a> Supervisor<'a> {
             end_of_all: None,
             has_probed_end: false,
         };
-        (supervisor, to_show)
+        (supervisor, to_send)
     }
 
     /// Supervises the stage until all workers have sent their reports. If one is lost, the others end too: they would
@@ -140,15 +138,15 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    fn show(&self, progress: impl FnOnce(&mut dyn Observer) + Send + 'static) {
+    fn send(&self, event: RunEvent) {
         // Fails only if the caller has given up.
-        let _ = self.progress.send(Box::new(progress));
+        let _ = self.events.send(event);
     }
 
     /// Adds an interval of a worker, and shows the points that it completes.
     fn add(&mut self, part: &IntervalPart) -> Result<(), EngineError> {
         for point in self.result.timeline.add(part)? {
-            self.show(move |observer| observer.point(&point));
+            self.send(RunEvent::Point(Box::new(point)));
         }
         if self.result.breached.is_none() {
             self.result.breached = self.breached();
@@ -173,7 +171,7 @@ impl<'a> Supervisor<'a> {
         if !self.measuring && !self.has_probed_end && now >= self.stage.window.measure_start() {
             self.measuring = true;
             probe.start();
-            self.show(|observer| observer.measuring());
+            self.send(RunEvent::Measuring);
         }
         if self.drain.is_none() && now >= self.stage.window.end() {
             let interrupted = self.stage.shared.interrupt.requested();
@@ -209,7 +207,7 @@ impl<'a> Supervisor<'a> {
         let waited: Duration = now.since(self.stage.window.end()).into();
         if !drain.shown && waited >= DRAIN_NOTICE_AFTER {
             drain.shown = true;
-            let _ = self.progress.send(Box::new(|observer| observer.draining()));
+            let _ = self.events.send(RunEvent::Draining);
         }
         // An interrupt before the drain ended the measurement; only a later one aborts the drain.
         let canceled =

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::figure::CostKind;
 use crate::plan::Plan;
@@ -53,10 +54,68 @@ pub struct Experiment {
     pub notes: Vec<Note>,
 }
 
+/// Number of runs of each cell by default: the minimum for a verdict within blocks.
+pub const REPEATS: u32 = 6;
+/// Smallest relevant effect by default.
+pub const EFFECT: f64 = 0.02;
+/// Significance level of an A/B test and of a gate by default.
+pub const ALPHA: f64 = 0.05;
+/// Maximum number of blocks of an A/B test by default.
+pub const BLOCKS_MAX: u32 = 10;
+/// The axis of variants, whose values stand for several options.
+pub const VARIANT: &str = "variant";
+
 impl Experiment {
+    /// Returns a sweep over these cells, with the defaults of the command line: each is compared with the first one.
+    pub fn new(name: String, axes: Vec<Axis>, cells: Vec<Cell>) -> Self {
+        Self {
+            id: ExperimentId::random(),
+            name,
+            description: None,
+            created_at: Timestamp::now(),
+            goal: Goal::Sweep { baseline: 0 },
+            axes,
+            seed: cells.first().map(|cell| cell.plan.seed).unwrap_or_default(),
+            cells,
+            repeats: REPEATS,
+            order: Order::default(),
+            between: Between::default(),
+            reset: Reset::default(),
+            database: DatabaseChoice::default(),
+            time_limit_s: None,
+            effect: EFFECT,
+            agents: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Returns a sweep over these plans, each with a name, on one server.
+    pub fn of_plans<const N: usize>(
+        name: &str,
+        plans: [(&str, Plan); N],
+        server: &ServerChoice,
+    ) -> Self {
+        let values = plans.iter().map(|(value, _)| (*value).to_owned()).collect();
+        let axes = vec![Axis { name: VARIANT.to_owned(), values }];
+        let cell = |(value, plan): (&str, Plan)| Cell {
+            values: vec![value.to_owned()],
+            plan,
+            server: server.clone(),
+        };
+        Self::new(name.to_owned(), axes, plans.into_iter().map(cell).collect())
+    }
+
     /// Whether its runs need databases that it creates.
     pub fn leaves_databases(&self) -> bool {
         self.reset == Reset::Restore || matches!(self.database, DatabaseChoice::Own(_))
+    }
+
+    /// Returns what it does on this machine besides measuring: its plans, or a server that names a program or a file.
+    pub fn needs_trust(&self) -> Option<String> {
+        self.cells.iter().find_map(|cell| {
+            let server = || cell.server.named_program_or_file().map(|text| format!("uses {text}"));
+            cell.plan.needs_trust().or_else(server)
+        })
     }
 }
 
@@ -95,13 +154,16 @@ impl Goal {
 }
 
 /// How an A/B test ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 pub struct AbSettings {
     /// Maximum number of blocks. A block is two runs of each variant.
+    #[default(BLOCKS_MAX)]
     pub blocks_max: u32,
     /// Significance level of the whole test.
+    #[default(ALPHA)]
     pub alpha: f64,
     /// Whether the throughput that is compared counts transactions and not rows.
+    #[default = true]
     pub counts_transactions: bool,
     /// Maximum number of runs that are repeated because they were disturbed.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]

@@ -303,15 +303,15 @@ impl BisectStep {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::stats::{Block, RatioInterval, SequentialSettings, look};
 
     /// Numbers with a normal distribution.
-    struct Noise(u64);
+    pub(in crate::experiment) struct Noise(pub(in crate::experiment) u64);
 
     impl Noise {
-        fn next(&mut self) -> f64 {
+        pub(in crate::experiment) fn next(&mut self) -> f64 {
             // The sum of twelve uniform numbers has the variance 1.
             let mut uniform = || {
                 self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

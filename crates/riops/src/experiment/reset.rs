@@ -12,8 +12,8 @@ use super::idle::pause;
 use crate::dataset::{DatasetError, Entry, Holders, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Plan, PlanError, PreparePolicy};
-use crate::record::Flavor;
-use crate::run::{Observer, Prepare, RunError, prepare};
+use crate::record::{Events, Flavor, RunEvent};
+use crate::run::{Prepare, RunError, prepare};
 use crate::server::embedded::enable_statement_statistics;
 use crate::server::{Connection, ConnectionError, Feature, Server};
 use crate::units::sql::{identifier, literal};
@@ -62,12 +62,12 @@ pub fn prepare_template(
     server: &Server,
     plan: &Plan,
     interrupt: &Interrupt,
-    observer: &mut dyn Observer,
+    events: &Events,
 ) -> Result<(), ResetError> {
     let may_prepare = server.embedded || plan.prepare == PreparePolicy::IfMissing;
     match dataset_of(server, plan, interrupt)? {
         Some((dataset, false)) if may_prepare => {
-            prepare_dataset(dataset, false, server, plan, interrupt, observer)
+            prepare_dataset(dataset, false, server, plan, interrupt, events)
         }
         _ => Ok(()),
     }
@@ -81,10 +81,10 @@ pub fn prepare_again(
     server: &Server,
     plan: &Plan,
     interrupt: &Interrupt,
-    observer: &mut dyn Observer,
+    events: &Events,
 ) -> Result<(), ResetError> {
     match dataset_of(server, plan, interrupt)? {
-        Some((dataset, _)) => prepare_dataset(dataset, true, server, plan, interrupt, observer),
+        Some((dataset, _)) => prepare_dataset(dataset, true, server, plan, interrupt, events),
         None => Ok(()),
     }
 }
@@ -95,14 +95,14 @@ fn prepare_dataset(
     server: &Server,
     plan: &Plan,
     interrupt: &Interrupt,
-    observer: &mut dyn Observer,
+    events: &Events,
 ) -> Result<(), ResetError> {
     dataset.spec().validate()?;
     let compared = plan.dataset.clone();
     let request =
         Prepare { dataset, compared, recreate, connections: None, skip_space_check: false };
-    let prepared = prepare(&request, server, interrupt, observer)?;
-    observer.prepared(&prepared);
+    let prepared = prepare(&request, server, interrupt, events)?;
+    events.send(&RunEvent::Prepared(prepared));
     Ok(())
 }
 

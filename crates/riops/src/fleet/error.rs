@@ -11,6 +11,9 @@ pub enum FleetError {
     /// The store cannot be accessed.
     #[error("cannot access the store in which the fleet meets: {0}")]
     Store(#[from] ConnectionError),
+    /// The server cannot be reached.
+    #[error(transparent)]
+    Server(ConnectionError),
     /// The plan cannot be divided.
     #[error(transparent)]
     Plan(#[from] PlanError),

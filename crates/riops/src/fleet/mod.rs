@@ -26,6 +26,7 @@ mod heartbeat;
 mod join;
 mod manifest;
 mod meeting;
+mod membership;
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -49,6 +50,7 @@ use heartbeat::{Heartbeat, MISSED_MAX, lost_after};
 pub use join::{Follower, Invitation, Role};
 pub use manifest::Manifest;
 use meeting::State;
+pub use membership::{Membership, rank};
 
 const CONNECTED: &str = include_str!("../../sql/fleet/connected.sql");
 const SETTLED: &str = include_str!("../../sql/fleet/settled.sql");

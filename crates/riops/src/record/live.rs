@@ -1,4 +1,4 @@
-//! A run in progress: its state, and the events that change it.
+//! The state of a run in progress, which its events change (`event`).
 //!
 //! The process of the run publishes the events, and other processes rebuild the state from them. It is no part of
 //! the record, and everything in it is bounded: old points are dropped, and the sums remain.
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::run::{Record, Status};
+use super::run::Status;
 use super::series::Point;
 use crate::plan::{Plan, Stop};
 use crate::units::texts;
@@ -19,9 +19,9 @@ pub const LIVE_VERSION: u32 = 1;
 /// Points of a run that are kept, over all stages: enough for a chart.
 pub const LIVE_POINTS_MAX: usize = 1_000;
 /// Stages of a run that are kept. Only `cbc` has more than a few.
-const STAGES_MAX: usize = 200;
+pub(super) const STAGES_MAX: usize = 200;
 /// Notices of a run that are kept.
-const NOTICES_MAX: usize = 20;
+pub(super) const NOTICES_MAX: usize = 20;
 /// Longest text in characters: the length of notices, labels and errors is not limited otherwise.
 const TEXT_CHARS_MAX: usize = 500;
 
@@ -69,69 +69,6 @@ impl LivePhase {
             other => other.as_str(),
         }
     }
-}
-
-/// An event of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub enum LiveEvent {
-    /// A notice or a warning for the user.
-    Notice {
-        /// The text.
-        text: String,
-    },
-    /// A dataset is being prepared.
-    Preparing {
-        /// Rows loaded so far.
-        rows: u64,
-        /// All rows; 0 while the number is not known.
-        total: u64,
-    },
-    /// A stage starts.
-    Stage {
-        /// Name of the stage.
-        name: String,
-    },
-    /// All sessions are connected.
-    Connected {
-        /// Number of sessions.
-        sessions: u64,
-    },
-    /// The measurement starts.
-    Measuring,
-    /// An interval of the stage has ended.
-    Point(Box<Point>),
-    /// The measurement has ended, and transactions are still in flight.
-    Draining,
-    /// A statement that is a separate stage starts.
-    Step {
-        /// Name of the statement.
-        name: String,
-    },
-    /// Progress of the statement.
-    StepProgress {
-        /// Time since its start, in seconds.
-        t_s: f64,
-        /// Share that is done, 0 to 1, if the server reports it.
-        share: Option<f64>,
-    },
-    /// The statement has ended.
-    StepDone {
-        /// Its duration, in seconds.
-        seconds: f64,
-    },
-    /// The run has ended, and its record is complete.
-    Completed {
-        /// How it ended.
-        status: Status,
-        /// Whether the result is valid.
-        valid: bool,
-    },
-    /// The run ended without a record.
-    Failed {
-        /// The error.
-        error: String,
-    },
 }
 
 /// Sums over the intervals of a stage.
@@ -253,7 +190,7 @@ pub struct LiveRun {
 }
 
 /// Returns a text of bounded length.
-fn bounded(text: &str) -> String {
+pub(super) fn bounded(text: &str) -> String {
     text.chars().take(TEXT_CHARS_MAX).collect()
 }
 
@@ -292,75 +229,9 @@ impl LiveRun {
             result: None,
         }
     }
-
-    /// Applies an event.
-    pub fn apply(&mut self, event: &LiveEvent) {
-        match event {
-            LiveEvent::Notice { text } => {
-                push_bounded(&mut self.notices, bounded(text), NOTICES_MAX);
-            }
-            LiveEvent::Preparing { rows, total } => {
-                self.phase = LivePhase::Preparing;
-                self.prepared_rows = Some((*rows, *total));
-            }
-            LiveEvent::Stage { name } => self.start_stage(name, LivePhase::Connecting),
-            LiveEvent::Connected { .. } => self.phase = LivePhase::WarmingUp,
-            LiveEvent::Measuring => self.phase = LivePhase::Measuring,
-            LiveEvent::Point(point) => self.add(point),
-            LiveEvent::Draining => self.phase = LivePhase::Draining,
-            LiveEvent::Step { name } => self.start_stage(name, LivePhase::Step),
-            LiveEvent::StepProgress { t_s, share } => self.step(*t_s, *share),
-            LiveEvent::StepDone { seconds } => self.step(*seconds, Some(1.0)),
-            LiveEvent::Completed { status, valid } => {
-                self.phase = LivePhase::Completed;
-                self.result = Some((*status, *valid));
-            }
-            LiveEvent::Failed { error } => {
-                self.phase = LivePhase::Failed;
-                push_bounded(&mut self.notices, bounded(error), NOTICES_MAX);
-            }
-        }
-    }
-
-    fn start_stage(&mut self, name: &str, phase: LivePhase) {
-        self.phase = phase;
-        self.stages_started = self.stages_started.saturating_add(1);
-        if self.stages.len() >= STAGES_MAX {
-            self.stages.remove(0);
-        }
-        self.stages.push(LiveStage { name: bounded(name), ..LiveStage::default() });
-    }
-
-    fn add(&mut self, point: &Point) {
-        self.points_seen = self.points_seen.saturating_add(1);
-        if let Some(stage) = self.stages.last_mut() {
-            stage.totals.add(point);
-            stage.last = Some(point.clone());
-        }
-        let (number, stage) = (self.points_seen, self.stages_started);
-        push_bounded(
-            &mut self.points,
-            LivePoint { number, stage, point: point.clone() },
-            LIVE_POINTS_MAX,
-        );
-    }
-
-    fn step(&mut self, seconds: f64, share: Option<f64>) {
-        if let Some(stage) = self.stages.last_mut() {
-            stage.statement_s = Some(seconds);
-            stage.share = share;
-        }
-    }
 }
 
-impl LiveEvent {
-    /// Returns the event for a complete record.
-    pub fn completed(record: &Record) -> Self {
-        Self::Completed { status: record.status, valid: record.verdict.valid }
-    }
-}
-
-fn push_bounded<T>(queue: &mut VecDeque<T>, value: T, length_max: usize) {
+pub(super) fn push_bounded<T>(queue: &mut VecDeque<T>, value: T, length_max: usize) {
     if queue.len() >= length_max {
         queue.pop_front();
     }
@@ -378,13 +249,14 @@ pub(crate) fn example_live_run(plan: &Plan) -> LiveRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RunEvent;
 
-    fn point(transactions: u64) -> LiveEvent {
-        LiveEvent::Point(Box::new(Point { seconds: 1.0, transactions, ..Point::default() }))
+    fn point(transactions: u64) -> RunEvent {
+        RunEvent::Point(Box::new(Point { seconds: 1.0, transactions, ..Point::default() }))
     }
 
-    fn stage(name: &str) -> LiveEvent {
-        LiveEvent::Stage { name: name.to_owned() }
+    fn stage(name: &str) -> RunEvent {
+        RunEvent::Stage { name: name.to_owned() }
     }
 
     #[test]
@@ -407,10 +279,10 @@ mod tests {
     fn any_numbers_of_a_file_are_added_without_overflow() {
         let mut run = example_live_run(&Plan::default());
         (run.points_seen, run.stages_started) = (u64::MAX, u64::MAX);
-        run.apply(&LiveEvent::Stage { name: "a".to_owned() });
+        run.apply(&RunEvent::Stage { name: "a".to_owned() });
         for _ in 0..2 {
             let point = Point { transactions: u64::MAX, rows: u64::MAX, ..Point::default() };
-            run.apply(&LiveEvent::Point(Box::new(point)));
+            run.apply(&RunEvent::Point(Box::new(point)));
         }
         assert_eq!(run.stages.last().unwrap().totals.transactions, u64::MAX);
     }
@@ -418,16 +290,16 @@ mod tests {
     #[test]
     fn the_phase_follows_the_events() {
         let mut run = example_live_run(&Plan::default());
-        let preparing = LiveEvent::Preparing { rows: 1, total: 2 };
-        let completed = LiveEvent::Completed { status: Status::Done, valid: true };
+        let preparing = RunEvent::Preparing { rows: 1, total: 2 };
+        let completed = RunEvent::Completed { status: Status::Done, valid: true };
         for (event, phase) in [
             (preparing, LivePhase::Preparing),
             (stage("a"), LivePhase::Connecting),
-            (LiveEvent::Connected { sessions: 2 }, LivePhase::WarmingUp),
-            (LiveEvent::Measuring, LivePhase::Measuring),
+            (RunEvent::Connected { sessions: 2 }, LivePhase::WarmingUp),
+            (RunEvent::Measuring, LivePhase::Measuring),
             (point(1), LivePhase::Measuring),
-            (LiveEvent::Draining, LivePhase::Draining),
-            (LiveEvent::Step { name: "vacuum".to_owned() }, LivePhase::Step),
+            (RunEvent::Draining, LivePhase::Draining),
+            (RunEvent::Step { name: "vacuum".to_owned() }, LivePhase::Step),
             (completed, LivePhase::Completed),
         ] {
             run.apply(&event);
@@ -438,9 +310,9 @@ mod tests {
     #[test]
     fn state_and_events_survive_json() {
         let mut run = example_live_run(&Plan::default());
-        for event in [stage("a"), point(3), LiveEvent::StepDone { seconds: 0.5 }] {
+        for event in [stage("a"), point(3), RunEvent::StepDone { seconds: 0.5 }] {
             let text = serde_json::to_string(&event).unwrap();
-            assert_eq!(serde_json::from_str::<LiveEvent>(&text).unwrap(), event, "{text}");
+            assert_eq!(serde_json::from_str::<RunEvent>(&text).unwrap(), event, "{text}");
             run.apply(&event);
         }
         let text = serde_json::to_string(&run).unwrap();
@@ -451,7 +323,7 @@ mod tests {
     fn texts_are_bounded() {
         let mut run = example_live_run(&Plan::default());
         for _ in 0..100 {
-            run.apply(&LiveEvent::Notice { text: "ä".repeat(10_000) });
+            run.apply(&RunEvent::Notice { text: "ä".repeat(10_000), is_important: false });
         }
         assert_eq!(run.notices.len(), NOTICES_MAX);
         assert_eq!(run.notices[0].chars().count(), TEXT_CHARS_MAX);

@@ -160,7 +160,7 @@ fn of(run: &LiveRun, stage: &LiveStage) -> Labels {
 mod tests {
     use super::*;
     use crate::plan::Plan;
-    use crate::record::{LiveEvent, example_live_run};
+    use crate::record::{RunEvent, example_live_run};
 
     fn point() -> Point {
         Point {
@@ -183,12 +183,12 @@ mod tests {
         let plan = Plan { label: Some(label.to_owned()), ..Plan::default() };
         let mut run = example_live_run(&plan);
         for event in [
-            LiveEvent::Stage { name: "one \"quoted\"".to_owned() },
-            LiveEvent::Measuring,
-            LiveEvent::Point(Box::new(point())),
-            LiveEvent::Stage { name: "two".to_owned() },
-            LiveEvent::Point(Box::new(point())),
-            LiveEvent::Point(Box::new(point())),
+            RunEvent::Stage { name: "one \"quoted\"".to_owned() },
+            RunEvent::Measuring,
+            RunEvent::Point(Box::new(point())),
+            RunEvent::Stage { name: "two".to_owned() },
+            RunEvent::Point(Box::new(point())),
+            RunEvent::Point(Box::new(point())),
         ] {
             run.apply(&event);
         }
@@ -226,7 +226,7 @@ mod tests {
     fn stages_with_the_same_name_have_different_labels() {
         let mut run = example_live_run(&Plan::default());
         for _ in 0..2 {
-            run.apply(&LiveEvent::Stage { name: "select".to_owned() });
+            run.apply(&RunEvent::Stage { name: "select".to_owned() });
         }
         let text = metrics_text(&[run], TextFormat::Prometheus);
         assert!(text.contains("stage=\"select\"} 0\n"), "{text}");
@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn statements_that_run_once_have_a_duration_and_a_progress() {
         let mut run = example_live_run(&Plan::default());
-        run.apply(&LiveEvent::Step { name: "vacuum".to_owned() });
-        run.apply(&LiveEvent::StepProgress { t_s: 2.5, share: Some(0.25) });
+        run.apply(&RunEvent::Step { name: "vacuum".to_owned() });
+        run.apply(&RunEvent::StepProgress { t_s: 2.5, share: Some(0.25), sample: Box::default() });
         let text = metrics_text(&[run], TextFormat::Prometheus);
         assert!(text.contains("riops_statement_seconds{") && text.contains("} 2.5\n"), "{text}");
         assert!(text.contains("stage=\"vacuum\"} 0.25\n"), "{text}");

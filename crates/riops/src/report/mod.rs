@@ -54,9 +54,7 @@ pub use subjects::comparison::{comparison, comparison_of};
 pub use subjects::dataset::{checks_text, dropped_text, prepared_text, warmed_text};
 pub use subjects::doctor::{calibration_document, diagnosis_document, disk_document};
 pub use subjects::experiment;
-pub use subjects::experiments::{
-    experiments_table, experiments_text, plan_text, start_line, time_left,
-};
+pub use subjects::experiments::{experiments_table, experiments_text, plan_text};
 pub use subjects::gate::{gate, gate_annotations, gate_junit, gate_markdown};
 pub(crate) use subjects::history::history_findings;
 pub use subjects::history::{history_chart, history_document, history_summary};

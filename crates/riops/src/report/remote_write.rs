@@ -67,15 +67,15 @@ pub fn remote_write(run: &LiveRun, at: Timestamp) -> Result<Vec<u8>, snap::Error
 mod tests {
     use super::*;
     use crate::plan::Plan;
-    use crate::record::{LiveEvent, Point, example_live_run};
+    use crate::record::{Point, RunEvent, example_live_run};
     use crate::report::metrics_text;
     use crate::report::openmetrics::TextFormat;
 
     #[test]
     fn a_request_has_the_samples_of_the_scrape_endpoint() {
         let mut run = example_live_run(&Plan::default());
-        run.apply(&LiveEvent::Stage { name: "rows".to_owned() });
-        run.apply(&LiveEvent::Measuring);
+        run.apply(&RunEvent::Stage { name: "rows".to_owned() });
+        run.apply(&RunEvent::Measuring);
         let point = Point {
             seconds: 1.0,
             transactions: 250,
@@ -83,7 +83,7 @@ mod tests {
             p99_us: Some(900.0),
             ..Point::default()
         };
-        run.apply(&LiveEvent::Point(Box::new(point)));
+        run.apply(&RunEvent::Point(Box::new(point)));
         let at = Timestamp::from_millisecond(1_795_371_628_532).unwrap();
         let body = remote_write(&run, at).unwrap();
         let bytes = snap::raw::Decoder::new().decompress_vec(&body).unwrap();

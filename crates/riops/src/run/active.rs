@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::environment::Environment;
 use super::error::RunError;
-use crate::engine::Observer;
+use crate::engine::Hooks;
 use crate::host::{Interrupt, machine};
 use crate::plan::{NamedQuery, Plan};
 use crate::probe::locations::{Devices, Locations};
@@ -16,7 +16,7 @@ use crate::probe::queries::QueryProbe;
 use crate::probe::topology::Topology;
 use crate::probe::{Place, Probe};
 use crate::record::{
-    ClientRecord, DatasetRecord, LiveRun, Record, SCHEMA, ServerLimits, TargetRecord,
+    ClientRecord, DatasetRecord, LiveRun, Record, RunEvent, SCHEMA, ServerLimits, TargetRecord,
 };
 use crate::server::{Connection, ConnectionError, Feature, Nodes, Server};
 use crate::units::Span;
@@ -34,7 +34,7 @@ pub(super) struct ActiveRun<'a> {
     pub(super) id: Uuid,
     started_at: Timestamp,
     pub(super) interrupt: &'a Interrupt,
-    pub(super) observer: &'a mut dyn Observer,
+    pub(super) hooks: Hooks<'a>,
     pub(super) environment: Environment,
     pub(super) nodes: Nodes,
     /// Profiles the server, if the plan requests it.
@@ -63,7 +63,7 @@ impl<'a> ActiveRun<'a> {
         plan: &Plan,
         server: &Server,
         interrupt: &'a Interrupt,
-        observer: &'a mut dyn Observer,
+        hooks: Hooks<'a>,
     ) -> Result<Self, RunError> {
         allow_sessions(plan.own_sessions(), plan.workers)?;
         let id = Uuid::now_v7();
@@ -78,7 +78,7 @@ impl<'a> ActiveRun<'a> {
         if plan.nodes == Some(1) && !server.embedded {
             use_one_node(plan, &mut server, &mut control, interrupt)?;
         }
-        let environment = Environment::read(plan, &server, &mut control, interrupt, observer)?;
+        let environment = Environment::read(plan, &server, &mut control, interrupt, &hooks.events)?;
         let flags = environment.facts.compiler_flags.as_deref();
         let perf = plan.profile_hz.map(|hz| Perf::new(environment.place, flags, hz)).transpose();
         let perf = perf.map_err(|error| RunError::Unsuitable(error.to_string()))?;
@@ -89,7 +89,7 @@ impl<'a> ActiveRun<'a> {
             id,
             started_at,
             interrupt,
-            observer,
+            hooks,
             environment,
             perf,
             locations: None,
@@ -99,8 +99,9 @@ impl<'a> ActiveRun<'a> {
         };
         let host = &active.environment.client.host;
         let process = (host.as_str(), std::process::id());
-        let started = LiveRun::new(plan, (id, started_at), &active.server_text(), process);
-        active.observer.started(&started);
+        let run = LiveRun::new(plan, (id, started_at), &active.server_text(), process);
+        let started = RunEvent::Started { run: Box::new(run), plan: Box::new(plan.clone()) };
+        active.hooks.events.send(&started);
         active.find_nodes()?;
         Ok(active)
     }
@@ -122,10 +123,10 @@ impl<'a> ActiveRun<'a> {
         let control = &mut self.control;
         let found = Nodes::discover(control, conninfo, wanted, traits.writes, self.interrupt)?;
         for warning in &found.warnings {
-            self.observer.notice(&format!("warning: {warning}"));
+            self.hooks.notice(&format!("warning: {warning}"));
         }
         if found.nodes.list().len() > 1 {
-            self.observer.notice(&format!("nodes: {} (spread {})", found.nodes, plan.spread));
+            self.hooks.notice(&format!("nodes: {} (spread {})", found.nodes, plan.spread));
         }
         self.nodes = found.nodes;
         self.require_nodes()
@@ -217,7 +218,7 @@ impl<'a> ActiveRun<'a> {
             .locations
             .clone()
             .or_else(of_data)
-            .map(|locations| environment.device_records(&locations, self.observer.history()))
+            .map(|locations| environment.device_records(&locations, self.hooks.history))
             .unwrap_or_default();
         TargetRecord {
             flavor: facts.flavor.clone(),

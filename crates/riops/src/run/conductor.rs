@@ -2,9 +2,8 @@
 
 use super::active::ActiveRun;
 use super::error::RunError;
-use crate::engine::Observer;
 use crate::plan::Plan;
-use crate::record::{Check, DatasetRecord, Record};
+use crate::record::{Check, DatasetRecord, Events, Record};
 use crate::run::parts::{Ending, Part};
 use crate::run::verdict::judge;
 use crate::workload::access::Access;
@@ -55,7 +54,7 @@ pub(super) trait Runner {
 
     /// Drops temporary objects. Called last, after the record is stored and the control connection with its
     /// locks is closed, and also after an error.
-    fn clean_up(&mut self, _: &Plan, _: &mut dyn Observer) {}
+    fn clean_up(&mut self, _: &Plan, _: &Events) {}
 }
 
 /// A finished stage with its result.
@@ -74,19 +73,19 @@ impl FinishedStage {
     }
 }
 
-/// Runs all stages and cleans up. The complete record is passed to the observer before the cleanup.
+/// Runs all stages and cleans up. The complete record is passed on before the cleanup.
 pub(super) fn conduct(
     mut active: ActiveRun<'_>,
     runner: &mut dyn Runner,
 ) -> Result<Record, RunError> {
     let record = measure(&mut active, runner);
-    let ActiveRun { plan, observer, control, .. } = active;
+    let ActiveRun { plan, mut hooks, control, .. } = active;
     // Releases the locks before the record is printed.
     drop(control);
-    if let Ok(record) = &record {
-        observer.complete(record);
+    if let (Ok(record), Some(complete)) = (&record, &mut hooks.complete) {
+        complete(record);
     }
-    runner.clean_up(&plan, observer);
+    runner.clean_up(&plan, &hooks.events);
     record
 }
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::error::RunError;
-use crate::engine::{History, Observer, choose_driver};
+use crate::engine::{History, choose_driver};
 use crate::host::Interrupt;
 use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::Place;
 use crate::probe::locations::{Locations, RoleDisk};
 use crate::probe::topology::{Topology, Volume};
-use crate::record::{Disk, DiskLimit, MachineFacts, Storage};
+use crate::record::{Disk, DiskLimit, Events, MachineFacts, Storage};
 use crate::server::capabilities::lacks;
 use crate::server::facts::ServerFacts;
 use crate::server::{Connection, ConnectionError, Feature, Pooler, Server, local_server};
@@ -35,25 +35,25 @@ impl Environment {
         server: &Server,
         control: &mut Connection,
         interrupt: &Interrupt,
-        observer: &mut dyn Observer,
+        events: &Events,
     ) -> Result<Self, RunError> {
         if let Some(reason) = control.unencrypted_reason() {
-            observer.notice(&format!(
+            events.notice(&format!(
                 "warning: the sessions are NOT encrypted (sslmode=prefer): {reason}"
             ));
         }
         let pooler = Pooler::detect(control, &server.conninfo, interrupt)?;
         if let Some(pooler) = pooler {
-            accept_pooler(pooler, plan, observer)?;
+            accept_pooler(pooler, plan, events)?;
         }
         let lacks = lacks(control)?;
         if !lacks.is_empty() {
             let lacks: Vec<_> = lacks.iter().map(ToString::to_string).collect();
-            observer.notice(&format!("the server lacks {}", lacks.join(", ")));
+            events.notice(&format!("the server lacks {}", lacks.join(", ")));
         }
         let facts = ServerFacts::read(control)?;
         if plan.protocol == Protocol::Prepared && lacks_plan_cache_mode(control)? {
-            observer.notice(
+            events.notice(
                 "warning: the server has no setting plan_cache_mode: it may plan a prepared statement again for each execution",
             );
         }
@@ -65,7 +65,7 @@ impl Environment {
         };
         // A pooler shares its connections with other clients.
         let shares_files = pooler.is_none() && local.is_some_and(|server| !server.is_contained);
-        let driver = driver(plan, control, observer)?;
+        let driver = driver(plan, control, events)?;
         Ok(Self { facts, client: MachineFacts::read(), driver, pooler, place, shares_files })
     }
 
@@ -122,8 +122,8 @@ fn lacks_plan_cache_mode(control: &mut Connection) -> Result<bool, ConnectionErr
 }
 
 /// Fails if the plan cannot be run through the pooler.
-fn accept_pooler(pooler: Pooler, plan: &Plan, observer: &mut dyn Observer) -> Result<(), RunError> {
-    observer.notice(&format!("connected through {pooler}"));
+fn accept_pooler(pooler: Pooler, plan: &Plan, events: &Events) -> Result<(), RunError> {
+    events.notice(&format!("connected through {pooler}"));
     if !pooler.by_transaction || plan.work.traits().is_observed {
         return Ok(());
     }
@@ -137,25 +137,21 @@ fn accept_pooler(pooler: Pooler, plan: &Plan, observer: &mut dyn Observer) -> Re
             "--protocol prepared is not supported by this pooler, which does not track prepared statements: use --protocol extended or simple, or PgBouncer 1.21 or later with max_prepared_statements".to_owned(),
         ));
     }
-    observer.notice("session settings are not applied, because they would remain in the pool: configure them for the role or in the pooler (connect_query), for example enable_seqscan = off, enable_bitmapscan = off and max_parallel_workers_per_gather = 0");
+    events.notice("session settings are not applied, because they would remain in the pool: configure them for the role or in the pooler (connect_query), for example enable_seqscan = off, enable_bitmapscan = off and max_parallel_workers_per_gather = 0");
     Ok(())
 }
 
 /// Returns the driver of the workers, and says why it is not `io_uring`.
-fn driver(
-    plan: &Plan,
-    control: &Connection,
-    observer: &mut dyn Observer,
-) -> Result<Driver, RunError> {
+fn driver(plan: &Plan, control: &Connection, events: &Events) -> Result<Driver, RunError> {
     let chosen = choose_driver(plan.driver, plan.own_sessions() as usize, plan.workers as usize)?;
     if let Some(reason) = chosen.refused {
-        observer.notice(&format!("epoll is used, because io_uring is not available: {reason}"));
+        events.notice(&format!("epoll is used, because io_uring is not available: {reason}"));
     }
     if control.encryption().is_none() {
         return Ok(chosen.driver);
     }
     if plan.driver == Driver::IoUring {
-        observer.notice("epoll is used for the sessions, because they are encrypted");
+        events.notice("epoll is used for the sessions, because they are encrypted");
     }
     Ok(Driver::Epoll)
 }

@@ -53,7 +53,7 @@ impl Fill {
             require_files(&mut active.control, &load.files(sessions), &active.server)?;
         }
         let mut registry = Registry::new(&mut active.control, NAME);
-        registry.lock(true, &mut |text| active.observer.notice(text))?;
+        registry.lock(true, &mut |text| active.hooks.notice(text))?;
         registry.ensure()?;
         self.install(&mut registry).inspect_err(|_| {
             // The registry may have been created only for this load.
@@ -193,12 +193,12 @@ fn settle(
         && result.workers.wrong_replies == 0;
     let id = active.id.to_string();
     if result.workers.failure.is_some() {
-        active.observer.notice("waiting for the server, to store the acknowledged changes");
+        active.hooks.notice("waiting for the server, to store the acknowledged changes");
     }
     let settled = (|| -> Result<Vec<Check>, RunError> {
         let mut connection = connect_with_retries(&active.server, &active.plan)?;
         Registry::new(&mut connection, NAME).end_run(&id, &changed)?;
-        if is_complete && active.observer.settled() {
+        if is_complete && active.hooks.settled() {
             complete(active, load, entry, &interrupt)
         } else {
             Ok(Vec::new())
@@ -222,7 +222,7 @@ fn complete(
     entry: &Entry,
     interrupt: &Interrupt,
 ) -> Result<Vec<Check>, RunError> {
-    active.observer.notice(if active.plan.verify {
+    active.hooks.notice(if active.plan.verify {
         "analyzing and verifying the table"
     } else {
         "analyzing the table"

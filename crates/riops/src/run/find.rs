@@ -2,12 +2,12 @@
 
 use super::active::{ActiveRun, Locked};
 use super::error::{Context as _, RunError};
-use crate::dataset::prepare::{Preparation, Prepared, same_parameters};
+use crate::dataset::prepare::{Preparation, same_parameters};
 use crate::dataset::sysbench::hint;
 use crate::dataset::{DatasetError, Entry, OnWait, Registry, State, pgbench, sysbench};
-use crate::engine::Observer;
 use crate::host::{Interrupt, machine};
 use crate::plan::{DatasetPlan, Parameters, Plan, PreparePolicy};
+use crate::record::{Events, Prepared, RunEvent};
 use crate::server::{Connection, Server};
 use crate::workload::{self, Workload};
 use serde_json::Value;
@@ -57,7 +57,7 @@ pub(super) fn find(
         }
     }
     let mut registry = Registry::new(&mut active.control, name);
-    let mut on_wait = |text: &str| active.observer.notice(text);
+    let mut on_wait = |text: &str| active.hooks.notice(text);
     // Read the entry again under the lock: another session may have replaced the dataset meanwhile.
     if let Some(guard) = guard {
         Registry::new(guard, name).lock_in_transaction(&mut on_wait)?;
@@ -109,7 +109,7 @@ fn as_it_is(name: &'static str, active: &mut ActiveRun<'_>) -> Result<Option<Fou
         return Ok(None);
     };
     if let Some(reason) = reason.filter(|_| active.plan.verify) {
-        active.observer.notice(reason);
+        active.hooks.notice(reason);
     }
     Found::of(name, entry, false, &mut active.plan).map(Some)
 }
@@ -167,8 +167,8 @@ fn adopt(active: &mut ActiveRun<'_>) -> Result<(), RunError> {
     let Some(dataset) = active.plan.prepared()?.filter(|_| !is_pooled) else {
         return Ok(());
     };
-    let ActiveRun { observer, control, plan, interrupt, .. } = active;
-    let mut notice = |text: &str| observer.notice(text);
+    let ActiveRun { hooks, control, plan, interrupt, .. } = active;
+    let mut notice = |text: &str| hooks.notice(text);
     let given = &plan.dataset;
     sysbench::adopt_where_needed(&dataset, given, control, interrupt, &mut notice)?;
     pgbench::adopt_where_needed(&dataset, given, control, interrupt, &mut notice)?;
@@ -206,8 +206,8 @@ fn prepare_missing(
         connections: None,
         skip_space_check: false,
     };
-    let prepared = prepare(&request, &active.server, active.interrupt, active.observer)?;
-    active.observer.prepared(&prepared);
+    let prepared = prepare(&request, &active.server, active.interrupt, &active.hooks.events)?;
+    active.hooks.events.send(&RunEvent::Prepared(prepared));
     Ok(())
 }
 
@@ -294,12 +294,12 @@ pub fn prepare(
     request: &Prepare,
     server: &Server,
     interrupt: &Interrupt,
-    observer: &mut dyn Observer,
+    events: &Events,
 ) -> Result<Prepared, RunError> {
     server.require_dedicated_sessions(interrupt)?;
     let cores = u32::try_from(machine::cpus()).unwrap_or(1);
     let workload = workload::on(&request.dataset)?;
-    let progress = observer.preparing();
+    events.send(&RunEvent::Preparing { rows: 0, total: 0 });
     Preparation {
         target: &server.conninfo,
         workload: workload.as_ref(),
@@ -309,8 +309,8 @@ pub fn prepare(
         connections: request.connections.unwrap_or(cores),
         skip_space_check: request.skip_space_check,
         interrupt,
-        progress: progress.as_ref(),
+        events,
     }
-    .run(&mut |text| observer.notice(text))
+    .run(&mut |text| events.notice(text))
     .with_context(|| "cannot prepare the dataset".to_owned())
 }

@@ -1,11 +1,11 @@
 //! Conducts one run, from the plan to the record.
 //!
-//! Prints nothing and reads no options. Progress and notices are sent to an [`Observer`].
+//! Prints nothing and reads no options. Progress and notices are [events](crate::record::RunEvent).
 //!
 //! # How a run is executed
 //!
 //! 1. The plan is validated. `active` opens the `ActiveRun`, which all parts of the run share: plan, server,
-//!    control connection, nodes, observer, and the `environment` (facts, pooler, whether the data are on this
+//!    control connection, nodes, hooks, and the `environment` (facts, pooler, whether the data are on this
 //!    machine, its devices).
 //! 2. `runner` selects the `Runner` of the workload:
 //!    - `on_dataset`, `OnDataset`: loops of sessions on a dataset that `find` finds, adopts or prepares, or
@@ -20,14 +20,14 @@
 //!    connection.
 //! 4. `results` assembles the record and `verdict` judges it, and the locks on the dataset end with the control
 //!    connection. The record is then
-//!    passed to `Observer::complete`, which stores and prints it. Only after that, `clean_up` drops temporary
+//!    passed to `Hooks::complete`, which stores it. Only after that, `clean_up` drops temporary
 //!    objects, so that an error there cannot lose the result.
 //!
 //! `find` has what the command `prepare` does, `verify` that of `verify` and `warm`. `error` is `RunError`, whose `kind`
 //! determines the exit code. If the first stage fails, the run returns an error and there is no record. If a
 //! later stage fails, the run ends, and its record contains the earlier stages and the reason.
 //!
-//! The `observer` receives notices, progress and the record. Its `History` answers two questions about earlier
+//! The `Hooks` receive the events and the record. Their `History` answers two questions about earlier
 //! runs: the record of a run, and the measured maximum of a device. `run` thereby reads the store without
 //! depending on it.
 
@@ -49,7 +49,7 @@ mod steps;
 mod verdict;
 mod verify;
 
-pub use crate::engine::{Agreement, History, NoHistory, NoObserver, Observer, OnLoaded};
+pub use crate::engine::{Agreement, Coordination, History, Hooks, NoHistory};
 pub use crate::workload::OnMessage;
 pub use active::allow_sessions;
 pub use error::{ErrorKind, RunError};
@@ -75,11 +75,11 @@ use steps::Steps;
 /// # Errors
 /// [`RunError`] if the run ended before its first result. It then leaves nothing in the database that looks
 /// complete. An error after the first stage is part of the record instead.
-pub fn run(
+pub fn run<'a>(
     plan: &Plan,
     server: &Server,
-    interrupt: &Interrupt,
-    observer: &mut dyn Observer,
+    interrupt: &'a Interrupt,
+    hooks: Hooks<'a>,
 ) -> Result<Record, RunError> {
     plan.validate()?;
     let active = ActiveRun::open(plan, server, interrupt, observer)?;

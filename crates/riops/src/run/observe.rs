@@ -13,14 +13,14 @@ use rustix::termios::tcgetpgrp;
 use super::active::ActiveRun;
 use super::conductor::{FinishedStage, Runner};
 use super::error::RunError;
-use crate::engine::{NoObserver, Observer};
+use crate::engine::Hooks;
 use crate::host::Interrupt;
 use crate::host::process::{self, Stat};
 use crate::plan::{ObserveRun, Plan, PointLength, Stop};
 use crate::probe::cpu::reaped_cpu_s;
 use crate::probe::database::DatabaseProbe;
 use crate::probe::queries::OnValues;
-use crate::record::Point;
+use crate::record::{Events, Point, RunEvent};
 use crate::run::parts::{MeasuredObservation, Part};
 use crate::server::{Connection, Feature};
 use crate::units::format::short_id;
@@ -49,9 +49,11 @@ impl Observe {
         let application = format!("riops observed {}", short_id(&id));
         let own = (!run.watches_database()).then_some(application.as_str());
         // Without a count, there are no intervals to show.
-        let on_point = match run.counts.as_slice() {
-            [] => NoObserver.stage("observe", &active.plan),
-            _ => active.observer.stage("observe", &active.plan),
+        let on_point = if run.counts.is_empty() {
+            Hooks::default().on_point()
+        } else {
+            active.hooks.events.send(&RunEvent::Stage { name: "observe".to_owned() });
+            active.hooks.on_point()
         };
         let mut sampler = active.observing_sampler(own, on_point)?;
         let mut probe = active.machine_probe(&[])?;
@@ -75,11 +77,11 @@ impl Observe {
         let ended = match active.plan.stop {
             Stop::DurationS(seconds) => {
                 let time = Span::of_seconds(seconds).0;
-                shown.pause(time, active.interrupt, active.observer);
+                shown.pause(time, active.interrupt, &active.hooks.events);
                 Ok(None)
             }
             Stop::Transactions(_) | Stop::Rows(_) => spawn(run, &application)
-                .and_then(|child| shown.wait(child, active.interrupt, active.observer))
+                .and_then(|child| shown.wait(child, active.interrupt, &active.hooks.events))
                 .map(Some),
         };
         let seconds = start.elapsed().as_secs_f64();
@@ -198,10 +200,10 @@ impl Intervals {
     }
 
     /// Shows the intervals that have ended.
-    fn show(&mut self, observer: &mut dyn Observer) {
+    fn show(&mut self, events: &Events) {
         while let Ok(values) = self.received.try_recv() {
             if let Some(point) = self.point(values) {
-                observer.point(&point);
+                events.send(&RunEvent::Point(Box::new(point.clone())));
                 self.store(point);
             }
         }
@@ -236,12 +238,12 @@ impl Intervals {
         (seconds > 0.0).then(|| Point { t_s, seconds, transactions, ..Point::default() })
     }
 
-    fn pause(&mut self, time: Duration, interrupt: &Interrupt, observer: &mut dyn Observer) {
+    fn pause(&mut self, time: Duration, interrupt: &Interrupt, events: &Events) {
         let end = Instant::now() + time;
         while !interrupt.requested() && Instant::now() < end {
             let rest = end.saturating_duration_since(Instant::now());
             let _ = interrupt.pause(rest.min(POLL_INTERVAL));
-            self.show(observer);
+            self.show(events);
         }
     }
 
@@ -250,7 +252,7 @@ impl Intervals {
         &mut self,
         mut child: Child,
         interrupt: &Interrupt,
-        observer: &mut dyn Observer,
+        events: &Events,
     ) -> Result<ExitStatus, RunError> {
         let process = Pid::from_child(&child);
         let (sender, ended) = sync_channel(1);
@@ -265,7 +267,7 @@ impl Intervals {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(error) => break Err(error.to_string()),
             }
-            self.show(observer);
+            self.show(events);
             if interrupt.requested() && !is_passed {
                 is_passed = true;
                 if let Some(signal) = passed_on(interrupt.signal()) {
@@ -282,7 +284,7 @@ impl Intervals {
 
     /// Takes the values that were read at the end.
     fn finish(mut self) -> Vec<Point> {
-        self.show(&mut NoObserver);
+        self.show(&Events::ignored());
         self.series
     }
 }

@@ -71,7 +71,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         // The other clients of a fleet are among them.
         if !self.other_users.0.is_empty() && active.plan.share.is_none() {
             let text = format!("warning: others use the dataset{}", self.other_users);
-            active.observer.notice(&text);
+            active.hooks.notice(&text);
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             match active.control.execute(sql) {
                 Ok(()) => {}
                 Err(ConnectionError::Server(error)) => {
-                    active.observer.notice(&format!("warning: `{sql}` failed: {}", error.message));
+                    active.hooks.notice(&format!("warning: `{sql}` failed: {}", error.message));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -122,7 +122,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         self.is_maintained = !sql.is_empty();
         if self.is_maintained && active.plan.work.traits().allows_no_transactions {
             // What pgbench prints.
-            (active.observer.messages())("starting vacuum...end.");
+            (active.hooks.on_message())("starting vacuum...end.");
         }
         let is_uncounted = wanted.iter().any(|wanted| wanted.forgets_baseline);
         self.forget_baseline(is_uncounted, active)
@@ -166,7 +166,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         }
         if dataset.found.is_registered {
             let workload = first.workload.as_ref();
-            let mut on_wait = |text: &str| active.observer.notice(text);
+            let mut on_wait = |text: &str| active.hooks.notice(text);
             let found = &dataset.found;
             find::note_changes(&mut registry, found, workload, dedicated_sessions, &mut on_wait)?;
         }
@@ -191,7 +191,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             return Ok(());
         }
         let mut registry = Registry::new(&mut active.control, name);
-        settle_open_runs(&mut registry, entry, active.observer.history())?;
+        settle_open_runs(&mut registry, entry, active.hooks.history)?;
         // Advisory locks reveal other runs in progress.
         let locks_are_reliable = registry.connection().dialect().has(Feature::AdvisoryLocks)
             && !active.environment.is_transaction_pooled();
@@ -203,8 +203,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             && registry.history(&entry.id)?.bounds().most.is_none()
         {
             let (workload, run) = (stage.workload.as_ref(), active.id.to_string());
-            let observer = &mut *active.observer;
-            let mut notice = |text: &str| observer.notice(text);
+            let events = active.hooks.events.clone();
+            let mut notice = |text: &str| events.notice(text);
             let found = registry.reset_unreported(entry, workload, &run, &mut notice)?;
             match found {
                 Unreported::Reset => notice(
@@ -228,7 +228,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             && rebase(&mut registry, stage, entry)?
             && !self.is_maintained
         {
-            active.observer.notice("the tables have changed since the last verified run: the current contents become the new baseline");
+            active.hooks.notice("the tables have changed since the last verified run: the current contents become the new baseline");
         }
         registry
             .begin_run(&active.id.to_string(), &entry.id)

@@ -58,10 +58,10 @@ pub(super) fn settle(
         let mut connection = connect_with_retries(&active.server, &active.plan)?;
         *unknown = resolve_unknown(&mut connection, active, settlement, &loops, &mut changed);
         Registry::new(&mut connection, dataset).end_run(&id, &changed)?;
-        if !verifies || !active.observer.settled() {
+        if !verifies || !active.hooks.settled() {
             return Ok(Vec::new());
         }
-        active.observer.notice("verifying the data");
+        active.hooks.notice("verifying the data");
         connection.set_interrupt(&interrupt);
         let mut registry = Registry::new(&mut connection, dataset);
         Ok(verify(&mut registry, stage.workload.as_ref(), entry)?)

@@ -13,7 +13,7 @@ use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::{OnPoint, Sampler};
 use crate::probe::yugabytedb::ClusterProbe;
 use crate::probe::{MachineUse, active_sessions, caches};
-use crate::record::{ActivityRecord, CacheState};
+use crate::record::{ActivityRecord, CacheState, RunEvent};
 use crate::run::parts::Measured;
 use crate::server::{ConnectionError, Feature};
 use crate::units::sql;
@@ -91,7 +91,7 @@ impl Connections {
 }
 
 impl ActiveRun<'_> {
-    /// Runs a stage. If it is one of several, the observer receives its name first.
+    /// Runs a stage. If it is one of several, its name is announced first.
     pub(super) fn run_loop(
         &mut self,
         loop_stage: &LoopStage,
@@ -100,7 +100,7 @@ impl ActiveRun<'_> {
         let workload = &loop_stage.workload;
         let mut stage = stage_of(workload.as_ref(), &self.plan);
         if one_of_several {
-            self.observer.notice(&format!("stage: {}", stage.name));
+            self.hooks.notice(&format!("stage: {}", stage.name));
         }
         for sql in &stage.before {
             self.control.execute(sql)?;
@@ -109,7 +109,8 @@ impl ActiveRun<'_> {
         let caches = self.set_caches(loop_stage.work.traits().caches, (&tables, &used))?;
         let (mut connections, mut since) = (Connections::All, Instant::now());
         // Once, because it may print the start of a report.
-        let on_point = self.observer.stage(&stage.name, &self.plan);
+        self.hooks.events.send(&RunEvent::Stage { name: stage.name.clone() });
+        let on_point = self.hooks.on_point();
         loop {
             match self.run_with(loop_stage, stage, &mut connections, Arc::clone(&on_point)) {
                 Ok(measured) => return Ok(Measured { caches, ..measured }),
@@ -129,7 +130,7 @@ impl ActiveRun<'_> {
                         RunError::TooFewConnections { needed, source: Box::new(error) }
                     })?;
                     (connections, since) = (fewer, Instant::now());
-                    self.observer.notice(missing);
+                    self.hooks.notice(missing);
                 }
                 Err(error) => return Err(error),
             }
@@ -176,7 +177,7 @@ impl ActiveRun<'_> {
         }
         (probe.cluster, probe.perf) = (cluster, self.perf.as_mut());
         (probe.sampler, probe.queries) = (Some(&mut sampler), Some(&mut queries));
-        let on_message = self.observer.messages();
+        let on_message = self.hooks.on_message();
         let notices = Arc::new(AtomicU64::new(0));
         let shows_all = self.plan.work.traits().allows_no_transactions;
         let on_notice = counted(&notices, &on_message, shows_all);
@@ -188,7 +189,7 @@ impl ActiveRun<'_> {
             &self.nodes,
             self.interrupt,
             &mut probe,
-            self.observer,
+            &mut self.hooks,
         );
         let mut usage = probe.usage();
         drop(probe);
@@ -200,7 +201,7 @@ impl ActiveRun<'_> {
         result.notices = notices.load(Ordering::Relaxed);
         if result.notices > NOTICES_SHOWN && !shows_all {
             let count = crate::units::count(result.notices);
-            self.observer.notice(&format!("{count} notices and warnings of the server"));
+            self.hooks.notice(&format!("{count} notices and warnings of the server"));
         }
         let row_bytes =
             row_size_sql.and_then(|sql| self.control.query_value(&sql).ok()??.parse().ok());
@@ -231,13 +232,13 @@ impl ActiveRun<'_> {
     fn reopen_control(&mut self) {
         match connect_with_retries(&self.server, &self.plan) {
             Ok(control) => self.control = control,
-            Err(error) => return self.observer.notice(&format!("warning: {error}")),
+            Err(error) => return self.hooks.notice(&format!("warning: {error}")),
         }
         if let Some(locked) = self.locked {
-            let mut notice = |text: &str| self.observer.notice(text);
+            let mut notice = |text: &str| self.hooks.notice(text);
             let locked = Registry::new(&mut self.control, locked.name).lock(false, &mut notice);
             if let Err(error) = locked {
-                self.observer.notice(&format!("warning: {error}"));
+                self.hooks.notice(&format!("warning: {error}"));
             }
         }
     }
@@ -266,7 +267,7 @@ impl ActiveRun<'_> {
     /// Warns if the caches are not in the requested state.
     pub(super) fn report_caches(&mut self, state: &CacheState) {
         if !state.reached {
-            self.observer.notice(&format!(
+            self.hooks.notice(&format!(
                 "warning: the caches are not as {} as requested: shared buffers: {}; page cache: {}",
                 state.wanted, state.shared_buffers, state.page_cache
             ));
@@ -303,7 +304,7 @@ impl ActiveRun<'_> {
             // The run itself may still be possible, with the last free connections.
             Err(error) => {
                 *connections = Connections::WithoutSampler;
-                self.observer.notice(&format!("wait events are not sampled: {error}"));
+                self.hooks.notice(&format!("wait events are not sampled: {error}"));
                 Ok(Sampler::new(self.plan.interval(), self.plan.point_length()))
             }
         }
@@ -339,7 +340,7 @@ impl ActiveRun<'_> {
         match active_sessions::read(&self.nodes.list(), started_at, usage.seconds) {
             Ok(found) => found,
             Err(error) => {
-                self.observer.notice(&format!(
+                self.hooks.notice(&format!(
                     "the active session history of the nodes is not available: {error}"
                 ));
                 Vec::new()

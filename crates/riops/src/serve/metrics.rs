@@ -25,7 +25,7 @@ use super::listen::ListenAddress;
 use super::server;
 use super::token::Token;
 use crate::host::http::Http;
-use crate::record::{LiveEvent, LiveRun};
+use crate::record::{LiveRun, RunEvent};
 use crate::report::{accepted_format, metrics_text, remote_write};
 use crate::units::conninfo::address_of;
 
@@ -70,19 +70,10 @@ impl MetricsServer {
         &self.url
     }
 
-    /// Starts to serve this run.
-    pub fn started(&self, run: LiveRun) {
+    /// Applies an event of the run, whose first one starts to serve it.
+    pub fn event(&self, event: &RunEvent) {
         if let Ok(mut current) = self.current.lock() {
-            *current = Some(run);
-        }
-    }
-
-    /// Applies an event of the run.
-    pub fn event(&self, event: &LiveEvent) {
-        if let Ok(mut current) = self.current.lock()
-            && let Some(run) = current.as_mut()
-        {
-            run.apply(event);
+            LiveRun::follow(&mut current, event);
         }
     }
 }
@@ -176,24 +167,17 @@ impl MetricsPush {
         Ok(Self { run, waiting: Some(waiting), finished })
     }
 
-    /// A run starts.
-    pub fn started(&self, run: &LiveRun) {
-        if let Ok(mut current) = self.run.lock() {
-            *current = Some(run.clone());
-        }
-    }
-
     /// Applies an event, and sends the metrics after an interval and at the end. Never blocks.
-    pub fn event(&self, event: &LiveEvent) {
+    pub fn event(&self, event: &RunEvent) {
         let is_sent = matches!(
             event,
-            LiveEvent::Point(_) | LiveEvent::Completed { .. } | LiveEvent::Failed { .. }
+            RunEvent::Point(_) | RunEvent::Completed { .. } | RunEvent::Failed { .. }
         );
-        if let Ok(mut current) = self.run.lock()
-            && let Some(run) = current.as_mut()
-        {
-            run.apply(event);
-            if let Some(waiting) = self.waiting.as_ref().filter(|_| is_sent) {
+        if let Ok(mut current) = self.run.lock() {
+            LiveRun::follow(&mut current, event);
+            if let (Some(run), Some(waiting)) =
+                (current.as_ref(), self.waiting.as_ref().filter(|_| is_sent))
+            {
                 // Only the last points are in the metrics.
                 let _ = waiting.try_send((run.clone(), Timestamp::now()));
             }

@@ -68,7 +68,7 @@ fn run_inserts(reply: Reply, on_error: OnError, retried: Vec<SqlState>) -> Stage
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::without_processes(),
-        &mut NoObserver,
+        &mut Hooks::default(),
     )
     .unwrap()
 }

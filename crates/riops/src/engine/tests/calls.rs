@@ -136,7 +136,7 @@ fn try_calls(
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::without_processes(),
-        &mut NoObserver,
+        &mut Hooks::default(),
     )
 }
 

@@ -1,14 +1,14 @@
 //! Tests of the engine against a fake server: counters, error handling, interrupts.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use riops_testkit::{FakeServer, PORT, Reply, Request};
 
 use super::*;
 use crate::metrics::Counter;
 use crate::plan::{Driver, ErrorPolicy, OnError, Protocol, Stop};
-use crate::record::Point;
+use crate::record::{Events, Point, RunEvent};
 use crate::server::{ConnInfo, Dialect};
 use crate::units::Nanos;
 use crate::workload::access::{AccessPath, Index};
@@ -116,20 +116,12 @@ fn normal_reply(request: &Request<'_>) -> Reply {
     }
 }
 
-#[derive(Default)]
-struct RecordingObserver {
-    points: Vec<Point>,
-    connected: usize,
-}
-
-impl Observer for RecordingObserver {
-    fn connected(&mut self, sessions: usize) {
-        self.connected = sessions;
-    }
-
-    fn point(&mut self, point: &Point) {
-        self.points.push(point.clone());
-    }
+/// Returns the hooks of a run whose events are collected.
+fn collected() -> (Hooks<'static>, Arc<Mutex<Vec<RunEvent>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let collected = Arc::clone(&seen);
+    let events = Events::new(move |event| collected.lock().unwrap().push(event.clone()));
+    (Hooks { events, ..Hooks::default() }, seen)
 }
 
 fn run(
@@ -162,12 +154,12 @@ fn run_stage_on(
         &Nodes::single(&ConnInfo::unix(folder, PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::without_processes(),
-        &mut NoObserver,
+        &mut Hooks::default(),
     )
 }
 
-/// Runs reads on the server, with an observer.
-fn run_observed(server: &FakeServer, plan: &Plan, observer: &mut dyn Observer) -> StageResult {
+/// Runs reads on the server.
+fn run_with(server: &FakeServer, plan: &Plan, hooks: &mut Hooks<'_>) -> StageResult {
     run_stage(
         stage(plan.sessions, false),
         vec![access()],
@@ -175,7 +167,7 @@ fn run_observed(server: &FakeServer, plan: &Plan, observer: &mut dyn Observer) -
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::without_processes(),
-        observer,
+        hooks,
     )
     .unwrap()
 }
@@ -353,7 +345,7 @@ fn interrupt_stops_the_run_cleanly() {
     .unwrap();
     let target = Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test"));
     let plan = plan(Stop::DurationS(3_600.0), 2, 2);
-    let mut observer = RecordingObserver::default();
+    let (mut hooks, seen) = collected();
     let result = run_stage(
         stage(2, false),
         vec![access()],
@@ -361,10 +353,10 @@ fn interrupt_stops_the_run_cleanly() {
         &target,
         &interrupt,
         &mut Probe::without_processes(),
-        &mut observer,
+        &mut hooks,
     )
     .unwrap();
     assert!(result.interrupted && result.workers.failure.is_none());
     assert!(result.seconds < 3_600.0 && transactions(&result) > 0);
-    assert_eq!(observer.connected, 2);
+    assert!(seen.lock().unwrap().contains(&RunEvent::Connected { sessions: 2 }));
 }

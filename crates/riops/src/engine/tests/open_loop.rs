@@ -136,10 +136,14 @@ fn breached_threshold_stops_the_run_if_enabled() {
 /// One of several clients, which together have breached a threshold.
 struct Breached(Breach);
 
-impl Observer for Breached {
-    fn agree_start(&mut self) -> Result<Option<Agreement>, String> {
+impl Coordination for Breached {
+    fn agree_start(&mut self) -> Result<Agreement, String> {
         let breach = Arc::new(self.0.clone().into());
-        Ok(Some(Agreement { start: Instant::now(), breach }))
+        Ok(Agreement { start: Instant::now(), breach })
+    }
+
+    fn settled(&mut self) -> bool {
+        true
     }
 }
 
@@ -150,11 +154,9 @@ fn several_clients_end_at_the_agreed_time_after_a_breach() {
     let cases = [(Stop::DurationS(3_600.0), 1_u32, true), (Stop::Transactions(1), 3_600, false)];
     for (stop, end_s, ends_early) in cases {
         let end = Instant::now() + Duration::from_secs(end_s.into());
-        let result = run_observed(
-            &server,
-            &plan(stop, 2, 2),
-            &mut Breached(Breach { threshold: threshold.clone(), end }),
-        );
+        let clients = &mut Breached(Breach { threshold: threshold.clone(), end });
+        let mut hooks = Hooks { coordination: Some(clients), ..Hooks::default() };
+        let result = run_with(&server, &plan(stop, 2, 2), &mut hooks);
         assert!(result.seconds <= f64::from(end_s) && !result.interrupted, "{}", result.seconds);
         assert_eq!(result.breached, ends_early.then(|| threshold.clone()));
     }
@@ -163,15 +165,13 @@ fn several_clients_end_at_the_agreed_time_after_a_breach() {
 /// One of several clients, which learns of a breach long after all should have ended: at its first interval.
 struct LearnsLate(Arc<OnceLock<Breach>>);
 
-impl Observer for LearnsLate {
-    fn agree_start(&mut self) -> Result<Option<Agreement>, String> {
-        Ok(Some(Agreement { start: Instant::now(), breach: Arc::clone(&self.0) }))
+impl Coordination for LearnsLate {
+    fn agree_start(&mut self) -> Result<Agreement, String> {
+        Ok(Agreement { start: Instant::now(), breach: Arc::clone(&self.0) })
     }
 
-    fn point(&mut self, _: &Point) {
-        let threshold = "tps>1e9".parse().unwrap();
-        let end = Instant::now().checked_sub(Duration::from_mins(2)).unwrap();
-        self.0.get_or_init(|| Breach { threshold, end });
+    fn settled(&mut self) -> bool {
+        true
     }
 }
 
@@ -179,7 +179,17 @@ impl Observer for LearnsLate {
 fn a_client_that_learns_of_a_breach_late_measures_until_then() {
     let server = FakeServer::start(|_, request| normal_reply(request)).unwrap();
     let plan = Plan { interval_s: 0.1, ..plan(Stop::DurationS(3_600.0), 2, 2) };
-    let result = run_observed(&server, &plan, &mut LearnsLate(Arc::default()));
+    let breach = Arc::new(OnceLock::new());
+    let clients = &mut LearnsLate(Arc::clone(&breach));
+    let events = Events::new(move |event| {
+        if matches!(event, RunEvent::Point(_)) {
+            let threshold = "tps>1e9".parse().unwrap();
+            let end = Instant::now().checked_sub(Duration::from_mins(2)).unwrap();
+            breach.get_or_init(|| Breach { threshold, end });
+        }
+    });
+    let mut hooks = Hooks { events, coordination: Some(clients), ..Hooks::default() };
+    let result = run_with(&server, &plan, &mut hooks);
     assert!(result.seconds >= 0.1 && result.breached.is_some(), "{}", result.seconds);
     assert!(result.workers.failure.is_none(), "{:?}", result.workers.failure);
     let counted: u64 = result.series.iter().map(|point| point.transactions).sum();

@@ -61,7 +61,6 @@ fn run_script(
 ) -> Result<StageResult, EngineError> {
     let nodes = Nodes::single(&ConnInfo::unix(folder, PORT, "riops", "test"));
     let (stage, interrupt) = (script(text, plan), Interrupt::new());
-    let observer = &mut NoObserver;
     run_stage(
         stage,
         Vec::new(),
@@ -69,7 +68,7 @@ fn run_script(
         &nodes,
         &interrupt,
         &mut Probe::without_processes(),
-        observer,
+        &mut Hooks::default(),
     )
 }
 

@@ -1,8 +1,8 @@
-//! The supervision of a stage: an observer or a control connection that blocks does not disturb the
+//! The supervision of a stage: a receiver of the events or a control connection that blocks does not disturb the
 //! measurement.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Condvar, Mutex};
+use std::sync::Condvar;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use super::*;
@@ -12,23 +12,8 @@ use crate::server::Connection;
 /// Maximum wait of a test that fails.
 const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// An observer that blocks at the first point, like a terminal that is stopped.
-struct BlockedObserver {
-    released: Receiver<()>,
-    points: Vec<Point>,
-}
-
-impl Observer for BlockedObserver {
-    fn point(&mut self, point: &Point) {
-        if self.points.is_empty() {
-            self.released.recv_timeout(TEST_TIMEOUT).expect("the workers have stopped");
-        }
-        self.points.push(point.clone());
-    }
-}
-
 #[test]
-fn a_blocked_observer_neither_stops_the_workers_nor_loses_intervals() {
+fn a_blocked_receiver_of_events_neither_stops_the_workers_nor_loses_intervals() {
     const COUNT: u64 = 50_000;
     let (release, released) = channel();
     let (executed, release) = (AtomicU64::new(0), Mutex::new(release));
@@ -42,14 +27,32 @@ fn a_blocked_observer_neither_stops_the_workers_nor_loses_intervals() {
     .unwrap();
     // The shortest interval of a plan: with much shorter ones, a busy machine makes them faster than it merges them.
     let plan = Plan { interval_s: 0.1, ..plan(Stop::Transactions(COUNT), 2, 2) };
-    let mut observer = BlockedObserver { released, points: Vec::new() };
-    let result = run_observed(&server, &plan, &mut observer);
+    let (mut hooks, seen) = collected();
+    let (receiver, released) = (hooks.events.clone(), Mutex::new(released));
+    let has_blocked = AtomicU64::new(0);
+    // Like a terminal that is stopped.
+    hooks.events = Events::new(move |event| {
+        if matches!(event, RunEvent::Point(_)) && has_blocked.swap(1, Ordering::Relaxed) == 0 {
+            let released = released.lock().unwrap();
+            released.recv_timeout(TEST_TIMEOUT).expect("the workers have stopped");
+        }
+        receiver.send(event);
+    });
+    let result = run_with(&server, &plan, &mut hooks);
+    let seen = seen.lock().unwrap();
+    let points: Vec<Point> = seen
+        .iter()
+        .filter_map(|event| match event {
+            RunEvent::Point(point) => Some(point.as_ref().clone()),
+            _ => None,
+        })
+        .collect();
     assert_eq!(transactions(&result), COUNT);
-    assert_eq!(observer.points, result.series);
-    assert!(observer.points.len() > 1, "it blocked only at the end");
-    let shown: u64 = observer.points.iter().map(|point| point.transactions).sum();
+    assert_eq!(points, result.series);
+    assert!(points.len() > 1, "it blocked only at the end");
+    let shown: u64 = points.iter().map(|point| point.transactions).sum();
     assert_eq!(shown, COUNT);
-    assert!(observer.points.is_sorted_by(|one, next| one.t_s < next.t_s));
+    assert!(points.is_sorted_by(|one, next| one.t_s < next.t_s));
 }
 
 /// A generator with a bug.
@@ -152,7 +155,7 @@ fn run_with_probe(
         &Nodes::single(&conninfo),
         &Interrupt::new(),
         &mut probe,
-        &mut NoObserver,
+        &mut Hooks::default(),
     )
     .unwrap();
     let usage = probe.usage();

@@ -52,7 +52,7 @@ fn applies_settings_counts_storage_requests_and_retries_errors() {
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::without_processes(),
-        &mut NoObserver,
+        &mut Hooks::default(),
     )
     .unwrap();
     assert!(result.workers.failure.is_none());

@@ -1,8 +1,7 @@
 //! The results of preparation, verification and cleanup as text.
 
 use crate::dataset::Dropped;
-use crate::dataset::prepare::Prepared;
-use crate::record::Check;
+use crate::record::{Check, Prepared};
 use crate::run::Warmed;
 use crate::units::format::{count, joined, number_of, rate};
 use crate::units::text::one_line;

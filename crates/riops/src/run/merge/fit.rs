@@ -133,7 +133,7 @@ fn require_mergeable(record: &Record) -> Result<(), MergeError> {
     if !record.agents.is_empty() {
         return unfit(format!("{id} is already merged: merge the runs that it consists of"));
     }
-    let is_loop = |stage: &StageRecord| matches!(stage.kind.as_str(), "loop" | "server_loop");
+    let is_loop = |stage: &StageRecord| stage.kind.is_loop();
     match record.stages.iter().find(|stage| !is_loop(stage)) {
         _ if record.stages.is_empty() => unfit(format!("{id} has no result")),
         Some(stage) => unfit(format!("stage {} of {id} is no load of sessions", stage.name)),

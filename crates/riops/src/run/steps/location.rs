@@ -40,10 +40,10 @@ impl TableLocation {
             }
             let admin = &mut active.control;
             // The lock is held until this connection is closed. By then the run is connected to its database.
-            database::lock(admin, &mut |text| active.observer.notice(text))?;
+            database::lock(admin, &mut |text| active.hooks.notice(text))?;
             if drop_leftovers(admin)? {
                 let text = format!("dropped database \"{DATABASE}\" of an earlier run");
-                active.observer.notice(&text);
+                active.hooks.notice(&text);
             }
             let admin = &mut active.control;
             // Not interruptible, because an interrupt could leave the database behind.
@@ -81,7 +81,7 @@ impl TableLocation {
             return Err(DatasetError::Foreign(TABLE.to_owned()).into());
         }
         for table in registry.drop_dataset()? {
-            active.observer.notice(&format!("dropped table \"{table}\" of an earlier run"));
+            active.hooks.notice(&format!("dropped table \"{table}\" of an earlier run"));
         }
         if let Some(index) = registry.connection().query_value(cbc::FOREIGN_INDEX)? {
             registry.drop_registry_if_empty()?;
@@ -149,7 +149,7 @@ pub(super) fn require_space(
         active.control.query_value(wal)?.and_then(|text| text.parse().ok()).unwrap_or(0);
     let need = Space { copy_bytes, log_bytes: wal_bytes };
     let Some(free) = active.environment.local_data().and_then(machine::free_bytes) else {
-        active.observer.notice(&format!(
+        active.hooks.notice(&format!(
             "the free disk space of the server is unknown: the run may need up to {}",
             need.text(size_gb)
         ));

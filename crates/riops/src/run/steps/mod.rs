@@ -8,11 +8,11 @@ use super::conductor::{FinishedStage, Runner};
 use super::error::{Context as _, RunError};
 use super::stage::LoopStage;
 use crate::dataset::Registry;
-use crate::engine::{Observer, SessionError, StageResult};
+use crate::engine::{SessionError, StageResult};
 use crate::plan::{CbcDataset, CbcRun, Plan};
 use crate::probe::database::checkpoints_sql;
 use crate::probe::sampler::Sampler;
-use crate::record::{Check, DatasetRecord};
+use crate::record::{Check, DatasetRecord, Events, RunEvent};
 use crate::run::parts::{Ending, Measured, Part};
 use crate::server::{Connection, ConnectionError, Feature, Nodes};
 use crate::units::Span;
@@ -85,7 +85,7 @@ impl Steps {
             self.run.size_gb = auto_size(copy_bytes, &active.environment)?;
             let text =
                 format!("size: {} GB, three times the memory of the server host", self.run.size_gb);
-            active.observer.notice(&text);
+            active.hooks.notice(&text);
             active.plan.work = self.run.clone().into();
         }
         if !self.run.skip_space_check {
@@ -129,7 +129,7 @@ impl Steps {
     fn cool_down(&self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let time = Span::of_seconds(self.run.cooldown_s).0;
         if !time.is_zero() {
-            active.observer.notice(&format!("cool-down of {}", Span(time)));
+            active.hooks.notice(&format!("cool-down of {}", Span(time)));
         }
         let has_passed = active.interrupt.pause(time);
         Ok(has_passed.then_some(()).ok_or(ConnectionError::Interrupted)?)
@@ -206,7 +206,7 @@ impl Runner for Steps {
             ending.interrupted = true;
             if self.run.keep {
                 self.kept = true;
-                active.observer.notice("the table is kept as it is (--keep), and registered as incomplete; drop it with: riops cleanup cbc");
+                active.hooks.notice("the table is kept as it is (--keep), and registered as incomplete; drop it with: riops cleanup cbc");
             }
             return Vec::new();
         }
@@ -242,15 +242,16 @@ impl Runner for Steps {
         Query::ALL.into_iter().flat_map(|query| QueryLoop { query, size_gb }.accesses()).collect()
     }
 
-    fn clean_up(&mut self, plan: &Plan, observer: &mut dyn Observer) {
+    fn clean_up(&mut self, plan: &Plan, events: &Events) {
         // These connections would prevent the database from being dropped.
         self.open = None;
         if let (Some(location), false) = (&self.location, self.kept)
             && let Err(error) = location.drop(plan)
         {
-            observer.left_behind(&format!(
+            let text = format!(
                 "cannot drop the objects created by the run: {error}; drop them with `riops cleanup cbc`"
-            ));
+            );
+            events.send(&RunEvent::Notice { text, is_important: true });
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::probe::MachineUse;
 use crate::probe::caches;
 use crate::probe::database::DatabaseProbe;
 use crate::probe::sampler::Progress;
-use crate::record::{CacheState, StatementPlan, VacuumRates};
+use crate::record::{CacheState, ProbePoint, RunEvent, StatementPlan, VacuumRates};
 use crate::run::parts::{MeasuredStatement, Part};
 use crate::server::Connection;
 use crate::workload::cbc::{self, Step, TABLE};
@@ -29,7 +29,7 @@ impl Steps {
         let sql = cbc::sql_of(step, self.run.size_gb);
         let open = self.require_open()?;
         let (result, usage) = open.execute(step, &sql, active)?;
-        active.observer.step_done(result.seconds);
+        active.hooks.events.send(&RunEvent::StepDone { seconds: result.seconds });
         let json: String = if step.is_select() {
             result.answer.rows.iter().flatten().flatten().map(String::as_str).collect()
         } else {
@@ -101,7 +101,7 @@ impl Open {
         Ok((result, usage))
     }
 
-    /// Samples the progress of a step and reports it to the observer.
+    /// Samples the progress of a step.
     fn watch(&mut self, step: Step, active: &mut ActiveRun<'_>) {
         let process = self.work.session_info().process;
         let progress = match step.progress_sql(process, self.dataset.rows()) {
@@ -113,8 +113,13 @@ impl Open {
             Step::CreateTable => expected_growth(&mut active.control, self.dataset.copies),
             _ => None,
         };
-        let on_point = active.observer.step(step.key(), growth);
-        self.sampler.watch(process, progress, Some(Arc::clone(&on_point)));
+        let events = active.hooks.events.clone();
+        events.send(&RunEvent::Step { name: step.key().to_owned() });
+        let on_point = move |point: &ProbePoint| {
+            let (t_s, share) = (point.t_s, point.share_done(growth));
+            events.send(&RunEvent::StepProgress { t_s, share, sample: Box::new(point.clone()) });
+        };
+        self.sampler.watch(process, progress, Some(Arc::new(on_point)));
     }
 
     fn note_sizes(&mut self) -> Result<(), RunError> {

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::{LiveError, LiveSink, LiveSource};
 use crate::host::files::open_plain;
 use crate::host::output_file::{create_private_directory, private_file};
-use crate::record::{LIVE_VERSION, LiveEvent, LiveRun};
+use crate::record::{LIVE_VERSION, LiveRun, RunEvent};
 
 /// When a file reaches this size, it is replaced by one state: many thousand points.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -125,7 +125,7 @@ fn create(directory: &Path, path: &Path) -> std::io::Result<File> {
 }
 
 impl LiveSink for FileSink {
-    fn publish(&mut self, event: &LiveEvent, run: &LiveRun) -> Result<(), LiveError> {
+    fn publish(&mut self, event: &RunEvent, run: &LiveRun) -> Result<(), LiveError> {
         if self.bytes < FILE_BYTES_MAX {
             return self.write(event);
         }
@@ -257,8 +257,8 @@ mod tests {
         (folder, path)
     }
 
-    fn point() -> LiveEvent {
-        LiveEvent::Point(Box::new(Point { transactions: 1, ..Point::default() }))
+    fn point() -> RunEvent {
+        RunEvent::Point(Box::new(Point { transactions: 1, ..Point::default() }))
     }
 
     #[test]
@@ -269,14 +269,14 @@ mod tests {
         let mut run = example_live_run(&Plan::default());
         let mut sink = FileSink::create(&path, &run).unwrap();
         assert_eq!(source.runs().unwrap(), std::slice::from_ref(&run));
-        for event in [LiveEvent::Stage { name: "a".to_owned() }, point(), point()] {
+        for event in [RunEvent::Stage { name: "a".to_owned() }, point(), point()] {
             run.apply(&event);
             sink.publish(&event, &run).unwrap();
             assert_eq!(source.runs().unwrap(), std::slice::from_ref(&run));
         }
         assert_eq!(FileSource::new(path.clone()).runs().unwrap(), std::slice::from_ref(&run));
-        run.apply(&LiveEvent::Draining);
-        sink.publish(&LiveEvent::Draining, &run).unwrap();
+        run.apply(&RunEvent::Draining);
+        sink.publish(&RunEvent::Draining, &run).unwrap();
         drop(sink);
         assert_eq!(source.runs().unwrap(), [run], "the last events");
         assert_eq!(source.runs().unwrap(), []);
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(source.runs().unwrap(), std::slice::from_ref(&run));
         sink.file.write_all(b"uring\"}\n").unwrap();
         let mut expected = run;
-        expected.apply(&LiveEvent::Measuring);
+        expected.apply(&RunEvent::Measuring);
         assert_eq!(source.runs().unwrap(), [expected]);
     }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use postgresql::create_tables;
 pub use publisher::{OpenSink, Publisher, sink_of, source_of};
 
-use crate::record::{LiveEvent, LiveRun};
+use crate::record::{LiveRun, RunEvent};
 use crate::server::ConnectionError;
 
 /// Failure to publish or to read a run in progress.
@@ -40,7 +40,7 @@ pub trait LiveSink: Send {
     ///
     /// # Errors
     /// [`LiveError`] if it cannot be written.
-    fn publish(&mut self, event: &LiveEvent, run: &LiveRun) -> Result<(), LiveError>;
+    fn publish(&mut self, event: &RunEvent, run: &LiveRun) -> Result<(), LiveError>;
 
     /// Shows that the process is alive. Called every few seconds.
     ///

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{LiveError, LiveSink, LiveSource};
 use crate::host::Interrupt;
-use crate::record::{LIVE_VERSION, LiveEvent, LiveRun};
+use crate::record::{LIVE_VERSION, LiveRun, RunEvent};
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
 /// A run without a heartbeat for this time is not shown: the writer sends one every 3 seconds.
@@ -96,7 +96,7 @@ pub(crate) fn create_tables(
 }
 
 impl LiveSink for PostgresqlSink {
-    fn publish(&mut self, event: &LiveEvent, run: &LiveRun) -> Result<(), LiveError> {
+    fn publish(&mut self, event: &RunEvent, run: &LiveRun) -> Result<(), LiveError> {
         self.number += 1;
         let number = self.number.to_string();
         if self.number - self.state_number < EVENTS_MAX {

@@ -9,7 +9,7 @@ use super::files::{FileSink, FileSource};
 use super::postgresql::{PostgresqlSink, PostgresqlSource};
 use super::{LiveError, LiveSink, LiveSource, live_directory};
 use crate::host::Interrupt;
-use crate::record::{LiveEvent, LiveRun};
+use crate::record::{LiveRun, RunEvent};
 use crate::store::location::StoreLocation;
 
 /// Events that wait for the thread. A run has a few events per second; if the thread is stuck, further events are
@@ -23,7 +23,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Publishes the events of one run.
 #[derive(Debug)]
 pub struct Publisher {
-    events: Option<SyncSender<LiveEvent>>,
+    events: Option<SyncSender<RunEvent>>,
     finished: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
@@ -55,7 +55,7 @@ impl Publisher {
     }
 
     /// Publishes an event, or drops it if the thread is stuck. Never blocks.
-    pub fn publish(&self, event: LiveEvent) {
+    pub fn publish(&self, event: RunEvent) {
         if let Some(events) = &self.events {
             let _ = events.try_send(event);
         }
@@ -77,7 +77,7 @@ impl Drop for Publisher {
 fn publish_all(
     mut run: LiveRun,
     open: OpenSink,
-    received: &Receiver<LiveEvent>,
+    received: &Receiver<RunEvent>,
 ) -> Result<(), LiveError> {
     let mut sink = open(&run)?;
     let mut heartbeat = Instant::now();
@@ -129,14 +129,14 @@ mod tests {
     use crate::plan::Plan;
     use crate::record::example_live_run;
 
-    fn notice(text: &str) -> LiveEvent {
-        LiveEvent::Notice { text: text.to_owned() }
+    fn notice(text: &str) -> RunEvent {
+        RunEvent::Notice { text: text.to_owned(), is_important: false }
     }
 
-    struct Collected(Arc<Mutex<Vec<LiveEvent>>>);
+    struct Collected(Arc<Mutex<Vec<RunEvent>>>);
 
     impl LiveSink for Collected {
-        fn publish(&mut self, event: &LiveEvent, _: &LiveRun) -> Result<(), LiveError> {
+        fn publish(&mut self, event: &RunEvent, _: &LiveRun) -> Result<(), LiveError> {
             self.0.lock().unwrap().push(event.clone());
             Ok(())
         }
@@ -149,7 +149,7 @@ mod tests {
         let run = example_live_run(&Plan::default());
         let open: OpenSink = Box::new(move |_| Ok(Box::new(sink)));
         let publisher = Publisher::start(run, open, |error| panic!("{error}")).unwrap();
-        let sent = [notice("a"), notice("b"), LiveEvent::Measuring];
+        let sent = [notice("a"), notice("b"), RunEvent::Measuring];
         for event in &sent {
             publisher.publish(event.clone());
         }
@@ -169,7 +169,7 @@ mod tests {
         let publisher =
             Publisher::start(run, open, move |error| failed.send(error).unwrap()).unwrap();
         for _ in 0..10 * EVENTS_WAITING_MAX {
-            publisher.publish(LiveEvent::Measuring);
+            publisher.publish(RunEvent::Measuring);
         }
         drop(release);
         assert!(error.recv().unwrap().to_string().contains("stuck"));

@@ -3,21 +3,19 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, anyhow};
-use riops::experiment::BisectCommit;
-use riops::host::{Interrupt, await_lock};
-use riops::server::conninfo::remove_variables;
-use riops::units::text::hash_text;
 use rustix::fs::OFlags;
 
 use super::build_process::{wait, watched};
-use crate::failure::{BuildFailed, CodedError, INTERRUPTED, refuse};
-use crate::ui::Ui;
+use super::gate::BisectCommit;
+use crate::host::{Interrupt, await_lock};
+use crate::record::Events;
+use crate::server::conninfo::remove_variables;
+use crate::units::text::hash_text;
 
 /// Locked during a build; its existence shows that the directory is one of riops.
 const LOCK: &str = "lock";
@@ -25,54 +23,98 @@ const LOCK: &str = "lock";
 const COMPLETE: &str = "complete";
 /// Characters of the hash of a command in the name of a directory.
 const HASH_CHARS: usize = 12;
+const NO_GIT: &str = "cannot execute git";
+
+/// Why a commit cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The command that builds it has failed.
+    #[error("the build of {commit} failed ({status}): see {}", log.display())]
+    Failed {
+        /// The commit, abbreviated.
+        commit: String,
+        /// How the command ended.
+        status: String,
+        /// What it printed.
+        log: PathBuf,
+    },
+    /// The user interrupted it.
+    #[error("interrupted")]
+    Interrupted,
+    /// There is no such commit, or a directory is not one of riops.
+    #[error("{0}")]
+    Refused(String),
+    /// git has failed.
+    #[error("{0}")]
+    Git(String),
+    /// A program cannot be executed, or a file cannot be accessed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What failed.
+        what: String,
+        /// Reason.
+        source: io::Error,
+    },
+}
+
+type Result<T> = std::result::Result<T, BuildError>;
+
+/// Returns a function that says what failed.
+fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> BuildError {
+    move |source| BuildError::Io { what: what.into(), source }
+}
 
 /// A git repository, and the command that builds a commit of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Builder {
-    pub(crate) repository: PathBuf,
+pub struct Builder {
+    /// The repository.
+    pub repository: PathBuf,
     /// Executed by `sh` in the files of the commit. `$PREFIX` is where it installs.
-    pub(crate) command: String,
+    pub command: String,
     /// The directory of all builds.
-    pub(crate) builds: PathBuf,
+    pub builds: PathBuf,
 }
 
 impl Builder {
     /// Returns the directory into which a commit was installed; builds it if it was not yet.
     ///
     /// # Errors
-    /// [`BuildFailed`] if the command fails.
-    pub(crate) fn prefix(&self, commit: &str, ui: Ui) -> Result<PathBuf> {
+    /// [`BuildError`] if the command fails, or the user interrupts it.
+    pub fn prefix(&self, commit: &str, events: &Events, interrupt: &Interrupt) -> Result<PathBuf> {
         let hash = hash_text(&self.command);
         let hash = hash.get(..HASH_CHARS).unwrap_or(&hash);
         let folder = self.builds.join(format!("{commit}-{hash}"));
         let prefix = folder.join("prefix");
-        fs::create_dir_all(&self.builds)
-            .with_context(|| format!("cannot create the directory {}", self.builds.display()))?;
+        let no_directory =
+            |path: &Path| failed(format!("cannot create the directory {}", path.display()));
+        fs::create_dir_all(&self.builds).map_err(no_directory(&self.builds))?;
         // Another riops may build the same commit.
         let lock = lock_file(&folder)?;
-        let waiting =
-            || ui.notice(&format!("waiting for another riops process to build {}", short(commit)));
-        let locked = await_lock(ui.interrupt, || lock.try_lock(), &waiting);
-        if !locked.with_context(|| format!("cannot lock {}", folder.display()))? {
-            return Err(interrupted());
+        let waiting = || {
+            let text = format!("waiting for another riops process to build {}", short(commit));
+            events.notice(&text);
+        };
+        let locked = await_lock(interrupt, || lock.try_lock(), &waiting);
+        if !locked.map_err(failed(format!("cannot lock {}", folder.display())))? {
+            return Err(BuildError::Interrupted);
         }
         if folder.join(COMPLETE).exists() {
             return Ok(prefix);
         }
-        ui.notice(&format!("building {}", short(commit)));
+        events.notice(&format!("building {}", short(commit)));
         let source = folder.join("source");
         for left in [&source, &prefix] {
             if left.exists() {
-                fs::remove_dir_all(left)
-                    .with_context(|| format!("cannot remove {}", left.display()))?;
+                let cannot = failed(format!("cannot remove {}", left.display()));
+                fs::remove_dir_all(left).map_err(cannot)?;
             }
-            fs::create_dir(left)
-                .with_context(|| format!("cannot create the directory {}", left.display()))?;
+            fs::create_dir(left).map_err(no_directory(left))?;
         }
         self.export(commit, &source)?;
-        self.build(commit, (&source, &prefix), &folder.join("log"), ui.interrupt)?;
-        create(&folder.join(COMPLETE))?;
-        fs::remove_dir_all(&source)?;
+        self.build(commit, (&source, &prefix), &folder.join("log"), interrupt)?;
+        let cannot = || failed(format!("cannot write to {}", folder.display()));
+        create(&folder.join(COMPLETE)).map_err(cannot())?;
+        fs::remove_dir_all(&source).map_err(cannot())?;
         Ok(prefix)
     }
 
@@ -82,12 +124,13 @@ impl Builder {
             .args(["archive", "--format=tar", commit])
             .stdout(Stdio::piped())
             .spawn()
-            .context("cannot execute git")?;
-        let piped = archive.stdout.take().ok_or_else(|| anyhow!("git has no output"))?;
+            .map_err(failed(NO_GIT))?;
+        let none = || BuildError::Git("git has no output".to_owned());
+        let piped = archive.stdout.take().ok_or_else(none)?;
         let tar = Command::new("tar").arg("-x").arg("-C").arg(source).stdin(piped).status();
-        let tar = tar.context("cannot execute tar")?;
-        if !archive.wait()?.success() || !tar.success() {
-            return Err(anyhow!("cannot export the files of {}", short(commit)));
+        let tar = tar.map_err(failed("cannot execute tar"))?;
+        if !archive.wait().map_err(failed(NO_GIT))?.success() || !tar.success() {
+            return Err(BuildError::Git(format!("cannot export the files of {}", short(commit))));
         }
         Ok(())
     }
@@ -99,23 +142,23 @@ impl Builder {
         log: &Path,
         interrupt: &Interrupt,
     ) -> Result<()> {
-        let output = create(log)?;
+        let cannot = || failed(format!("cannot create {}", log.display()));
+        let output = create(log).map_err(cannot())?;
         let mut command = watched(&self.command);
         remove_variables(&mut command)
             .current_dir(source)
             .env("PREFIX", prefix)
-            .stdout(output.try_clone()?)
+            .stdout(output.try_clone().map_err(cannot())?)
             .stderr(output);
-        let status = wait(&mut command, interrupt).context("cannot execute sh")?;
+        let status = wait(&mut command, interrupt).map_err(failed("cannot execute sh"))?;
         match (status.success(), interrupt.requested()) {
-            (_, true) => Err(interrupted()),
+            (_, true) => Err(BuildError::Interrupted),
             (true, false) => Ok(()),
-            (false, false) => Err(BuildFailed {
+            (false, false) => Err(BuildError::Failed {
                 commit: short(commit).to_owned(),
                 status: status.to_string(),
                 log: log.to_owned(),
-            }
-            .into()),
+            }),
         }
     }
 }
@@ -132,17 +175,18 @@ fn lock_file(folder: &Path) -> Result<File> {
             let is_lock = |found: fs::Metadata| found.is_file() && found.len() == 0;
             let is_own = is_empty || fs::symlink_metadata(&path).is_ok_and(is_lock);
             if !is_directory || !is_own {
-                return refuse(format!(
+                return Err(BuildError::Refused(format!(
                     "{} is not the directory of a build of riops: move it, or specify another directory with --builds",
                     folder.display()
-                ));
+                )));
             }
         }
         created => {
-            created.with_context(|| format!("cannot create the directory {}", folder.display()))?;
+            let cannot = failed(format!("cannot create the directory {}", folder.display()));
+            created.map_err(cannot)?;
         }
     }
-    create(&path).with_context(|| format!("cannot create {}", path.display()))
+    create(&path).map_err(failed(format!("cannot create {}", path.display())))
 }
 
 /// Creates or empties a file in the directory of a build. A symbolic link is not followed.
@@ -152,17 +196,13 @@ fn create(path: &Path) -> std::io::Result<File> {
     options.write(true).create(true).truncate(true).custom_flags(no_link).open(path)
 }
 
-fn interrupted() -> anyhow::Error {
-    CodedError { code: INTERRUPTED, text: "interrupted".to_owned() }.into()
-}
-
 /// The first characters of the name of a commit.
-pub(crate) fn short(commit: &str) -> &str {
+pub(super) fn short(commit: &str) -> &str {
     commit.get(..HASH_CHARS).unwrap_or(commit)
 }
 
 /// A command of git in a repository.
-pub(crate) fn git(repository: &Path) -> Command {
+fn git(repository: &Path) -> Command {
     let mut command = Command::new("git");
     // A filter of the repository is a program, too.
     remove_variables(&mut command).arg("-C").arg(repository).stdin(Stdio::null());
@@ -170,32 +210,33 @@ pub(crate) fn git(repository: &Path) -> Command {
 }
 
 /// Returns what a command of git prints.
-pub(crate) fn output_of(command: &mut Command) -> Result<String> {
-    let output = command.output().context("cannot execute git")?;
+fn output_of(command: &mut Command) -> Result<String> {
+    let output = command.output().map_err(failed(NO_GIT))?;
     if !output.status.success() {
         let error = String::from_utf8_lossy(&output.stderr);
-        return Err(anyhow!("git: {}", error.trim().trim_start_matches("fatal: ")));
+        let error = error.trim().trim_start_matches("fatal: ");
+        return Err(BuildError::Git(format!("git: {error}")));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Returns the full name of a commit.
-pub(crate) fn commit_of(repository: &Path, revision: &str) -> Result<String> {
+pub(super) fn commit_of(repository: &Path, revision: &str) -> Result<String> {
     let commit = format!("{revision}^{{commit}}");
     let mut parse = git(repository);
     parse.args(["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]);
     match output_of(&mut parse) {
         Ok(name) => Ok(name),
-        Err(_) => refuse(format!(
+        Err(_) => Err(BuildError::Refused(format!(
             "\"{revision}\" is no commit of the repository {}",
             repository.display()
-        )),
+        ))),
     }
 }
 
 /// What is known about the commits between a good and a bad one.
 #[derive(Debug, Clone)]
-pub(crate) struct Bisection {
+pub(super) struct Bisection {
     repository: PathBuf,
     /// The commit that is slow, and those that are not.
     bad: String,
@@ -206,7 +247,7 @@ pub(crate) struct Bisection {
 
 /// What is done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(super) enum Next {
     Measure(String),
     /// The first slow commit, or those among which it is, oldest first.
     Found(Vec<String>),
@@ -214,19 +255,19 @@ pub(crate) enum Next {
 
 /// What was found about a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(super) enum Found {
     Good,
     Bad,
     Unknown,
 }
 
 impl Bisection {
-    pub(crate) fn new(repository: PathBuf, good: String, bad: String) -> Self {
+    pub(super) fn new(repository: PathBuf, good: String, bad: String) -> Self {
         Self { repository, bad, goods: vec![good], skipped: BTreeSet::new() }
     }
 
     /// Returns the commit that divides the others best, unless no more may be measured.
-    pub(crate) fn next(&self, is_last: bool) -> Result<Next> {
+    pub(super) fn next(&self, is_last: bool) -> Result<Next> {
         // Those that divide best come first.
         let left = self.left(&["--bisect-all"])?;
         let mut known = left.into_iter().filter(|each| *each != self.bad);
@@ -244,7 +285,7 @@ impl Bisection {
         Ok(output_of(&mut command)?.lines().filter_map(commit).collect())
     }
 
-    pub(crate) fn mark(&mut self, commit: String, found: Found) {
+    pub(super) fn mark(&mut self, commit: String, found: Found) {
         match found {
             Found::Good => self.goods.push(commit),
             Found::Bad => self.bad = commit,
@@ -255,26 +296,65 @@ impl Bisection {
     }
 
     /// Returns the number of commits after another one.
-    pub(crate) fn distance(&self, from: &str, to: &str) -> Result<usize> {
+    pub(super) fn distance(&self, from: &str, to: &str) -> Result<usize> {
         let mut command = git(&self.repository);
         let range = format!("{from}..{to}");
-        Ok(output_of(command.args(["rev-list", "--count", &range]))?.parse()?)
+        let count = output_of(command.args(["rev-list", "--count", &range]))?;
+        count.parse().map_err(|_| BuildError::Git(format!("git: unexpected count {count}")))
     }
 
     /// Returns a commit with the first line of its message.
-    pub(crate) fn commit(&self, name: &str) -> Result<BisectCommit> {
+    pub(super) fn commit(&self, name: &str) -> Result<BisectCommit> {
         let mut command = git(&self.repository);
         let subject = output_of(command.args(["show", "--no-patch", "--format=%s", name]))?;
         Ok(BisectCommit { commit: name.to_owned(), subject })
     }
 }
 
+/// A variant of a gate: its name, and the directory of its build.
+#[derive(Debug, Clone, Default)]
+pub struct Variant {
+    /// Name.
+    pub name: String,
+    /// The directory into which it was installed; `None` if it was not built.
+    pub prefix: Option<PathBuf>,
+}
+
+impl Builder {
+    /// Builds a revision.
+    ///
+    /// # Errors
+    /// As [`Self::prefix`].
+    pub fn variant(
+        &self,
+        revision: &str,
+        events: &Events,
+        interrupt: &Interrupt,
+    ) -> Result<Variant> {
+        let commit = commit_of(&self.repository, revision)?;
+        let prefix = self.prefix(&commit, events, interrupt)?;
+        Ok(Variant { name: short(&commit).to_owned(), prefix: Some(prefix) })
+    }
+
+    /// Returns the commit from which HEAD branched off.
+    ///
+    /// # Errors
+    /// [`BuildError::Refused`] if it is not known.
+    pub fn merge_base(&self) -> Result<String> {
+        let mut command = git(&self.repository);
+        output_of(command.args(["merge-base", "HEAD", "origin/HEAD"])).map_err(|_| {
+            let text = "specify the commit of the base: --base REV (there is no origin/HEAD)";
+            BuildError::Refused(text.to_owned())
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use riops::experiment::GateVerdict;
-    use riops::stats::{Block, Decision, Direction, SequentialSettings, look};
-
     use super::*;
+    use crate::experiment::GateVerdict;
+    use crate::experiment::gate::tests::Noise;
+    use crate::stats::{Block, Decision, Direction, SequentialSettings, look};
 
     const COMMITS: usize = 64;
 
@@ -305,20 +385,6 @@ mod tests {
             commits.push(commit);
         }
         commits
-    }
-
-    /// Numbers with a normal distribution.
-    struct Noise(u64);
-
-    impl Noise {
-        fn next(&mut self) -> f64 {
-            // The sum of twelve uniform numbers has the variance 1.
-            let mut uniform = || {
-                self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-            };
-            (0..12).map(|_| uniform()).sum::<f64>() - 6.0
-        }
     }
 
     /// The verdict of an A/B test of a throughput with this ratio and noise of 2%.
@@ -383,7 +449,7 @@ mod tests {
             command: "touch \"$PREFIX/built\"".to_owned(),
             builds: builds.clone(),
         };
-        let built = || builder.prefix(&commits[0], Ui::new(false, Box::leak(Box::default())));
+        let built = || builder.prefix(&commits[0], &Events::ignored(), &Interrupt::new());
         let prefix = built().unwrap();
         assert!(prefix.join("built").exists());
         let folder = prefix.parent().unwrap();

@@ -5,8 +5,9 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use riops::host::Interrupt;
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::host::Interrupt;
 
 /// Executes `$1` in a separate process group. If riops is killed, the kernel closes its end of standard input, and the reader
 /// kills the group. The trap keeps the shell alive until its command has ended on a signal.
