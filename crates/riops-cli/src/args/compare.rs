@@ -77,6 +77,7 @@ impl ValueEnum for FailOnVerdict {
             Self::Cost(CostKind::Wal),
             Self::Cost(CostKind::Blocks),
             Self::Cost(CostKind::Cpu),
+            Self::Cost(CostKind::Instructions),
         ]
     }
 

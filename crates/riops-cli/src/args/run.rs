@@ -190,6 +190,9 @@ pub(crate) struct RecordOptions {
     /// without a number]
     #[arg(long, value_name = "HZ", num_args = 0..=1, require_equals = true, default_missing_value = "99")]
     profile: Option<u32>,
+    /// Count the instructions of a server on this machine with perf, in user mode
+    #[arg(long)]
+    instructions: bool,
 }
 
 impl RecordOptions {
@@ -213,6 +216,7 @@ impl RecordOptions {
             probes: self.probes(),
             prometheus: self.prometheus.clone().map(|url| Prometheus { url }),
             profile_hz: self.profile,
+            instructions: self.instructions,
             ..Plan::default()
         }
     }

@@ -168,6 +168,9 @@ impl GateFile {
             let name = workload.name.clone().unwrap_or_else(|| workload.run.clone());
             let mut draft = Draft::new(name, workload.run.clone());
             draft.words = [run_words(&workload.run), target.to_vec()].concat();
+            if self.costs.contains(&CostKind::Instructions) {
+                draft.words.push("--instructions".into());
+            }
             let of_variant = |options: &Table, variant: &Variant| -> Result<Vec<OsString>> {
                 let mut words = Vec::new();
                 for options in [&self.options, &workload.options, options] {

@@ -134,6 +134,8 @@ pub enum CostKind {
     Blocks,
     /// CPU time of the server.
     Cpu,
+    /// Instructions of the server.
+    Instructions,
 }
 
 texts!(
@@ -142,6 +144,7 @@ texts!(
         Wal: "cost:wal",
         Blocks: "cost:blocks",
         Cpu: "cost:cpu",
+        Instructions: "cost:instructions",
     }
 );
 
@@ -152,6 +155,7 @@ impl CostKind {
             Self::Wal => &[Figure::WalBytesPerTransaction],
             Self::Blocks => &[Figure::BlocksHitPerTransaction, Figure::BlocksReadPerTransaction],
             Self::Cpu => &[Figure::ServerCpuUsPerTransaction],
+            Self::Instructions => &[Figure::ServerInstructionsPerTransaction],
         }
     }
 }
@@ -225,6 +229,8 @@ figures! {
     ServerCpuUsPerTransaction = cost!(server_cpu_us, "server CPU", Microseconds);
     /// Time in which processes of the server waited for a processor.
     ServerRunQueueUsPerTransaction = cost!(server_run_queue_us, "server run queue", Microseconds);
+    /// Instructions of the server in user mode.
+    ServerInstructionsPerTransaction = cost!(server_instructions, "server instructions", Events);
     /// CPU time of riops.
     ClientCpuUsPerTransaction = cost!(client_cpu_us, "client CPU", Microseconds);
     /// Context switches of the machine of the client.

@@ -152,6 +152,9 @@ pub struct Plan {
     pub prometheus: Option<Prometheus>,
     /// Samples per second of a CPU profile of the server; absent: none.
     pub profile_hz: Option<u32>,
+    /// Whether the instructions of the server are counted.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub instructions: bool,
     /// Whether the average row size is measured.
     #[serde(default)]
     pub row_size: bool,

@@ -68,6 +68,7 @@ impl Plan {
             abort_on_threshold: false,
             probes: if agent == 0 { self.probes.clone() } else { Vec::new() },
             profile_hz: self.profile_hz.filter(|_| agent == 0),
+            instructions: self.instructions && agent == 0,
             ..self.clone()
         })
     }

@@ -13,6 +13,7 @@ pub mod device;
 pub mod disk;
 mod fio;
 mod identity;
+pub mod instructions;
 pub mod locations;
 pub mod memory;
 mod network;
@@ -45,6 +46,7 @@ use async_io::AsyncIo;
 use cpu::MachineCpu;
 use database::DatabaseProbe;
 use device::{Device, DeviceCounters};
+use instructions::Instructions;
 use locations::Devices;
 use memory::PressureTotals;
 use network::NetworkTotals;
@@ -96,6 +98,8 @@ pub struct Probe<'a> {
     pub queries: Option<&'a mut QueryProbe>,
     /// Profiles the server.
     pub perf: Option<&'a mut Perf>,
+    /// Counts the instructions of the server.
+    pub instructions: Option<&'a mut Instructions>,
     /// Backend processes of the sessions.
     processes: Vec<i32>,
     /// Whether the caller set the processes.
@@ -168,6 +172,8 @@ pub struct MachineUse {
     pub activity: Vec<ActivityRecord>,
     /// CPU profile of the server.
     pub profile: Option<ProfileRecord>,
+    /// Instructions of the server per second.
+    pub instructions_per_s: Option<f64>,
 }
 
 impl Probe<'_> {
@@ -232,6 +238,7 @@ impl Probe<'_> {
         self.start = Some(self.sample());
         // Last: perf may need a second on a busy machine, by which the counters would start late.
         self.perf.iter_mut().for_each(|perf| perf.start());
+        self.instructions.iter_mut().for_each(|count| count.start());
     }
 
     /// Returns whether a session can flush its pending statistics on request.
@@ -251,6 +258,7 @@ impl Probe<'_> {
         self.end = Some(end);
         self.sampler.iter_mut().for_each(|sampler| sampler.end());
         self.queries.iter_mut().for_each(|queries| queries.end());
+        self.instructions.iter_mut().for_each(|count| count.end());
         self.perf.iter_mut().for_each(|perf| perf.end());
         self.cluster.iter_mut().for_each(ClusterProbe::end);
         self.database.iter_mut().for_each(DatabaseProbe::end);
@@ -263,6 +271,7 @@ impl Probe<'_> {
         self.cluster.iter_mut().for_each(ClusterProbe::close);
         self.sampler.iter_mut().for_each(|sampler| sampler.close());
         self.perf.iter_mut().for_each(|perf| perf.close());
+        self.instructions.iter_mut().for_each(|count| count.close());
         self.database.iter_mut().for_each(DatabaseProbe::close);
     }
 
@@ -357,6 +366,7 @@ impl Probe<'_> {
             sampled: self.sampler.as_ref().map(|sampler| sampler.seen().clone()),
             activity: Vec::new(),
             profile: self.perf.as_ref().and_then(|perf| perf.found.clone()),
+            instructions_per_s: self.instructions.as_ref().and_then(|count| count.per_s),
             queries: self.queries.as_ref().map_or_else(Vec::new, |each| each.found.clone()),
         }
     }

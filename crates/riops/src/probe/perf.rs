@@ -1,4 +1,4 @@
-//! A CPU profile of the server with perf.
+//! perf beside a measurement, and the CPU profile of the server that it records.
 //!
 //! With the right to see all processes, perf samples the whole machine, and the samples of others are left out afterwards:
 //! attaching it to processes costs at every context switch. Stacks come from frame pointers if the server was compiled with
@@ -32,23 +32,141 @@ const FRAME_POINTERS: &str = "-fno-omit-frame-pointer";
 /// Length of the trial.
 const TRIAL: &str = "0.05";
 
-/// Why the server cannot be profiled.
+/// Why perf cannot examine the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PerfError {
     /// The server is not on this machine.
-    #[error("--profile requires a server on this machine, whose processes are visible")]
-    NotLocal,
+    #[error("{0} requires a server on this machine, whose processes are visible")]
+    NotLocal(&'static str),
     /// perf is not installed.
     #[error(
-        "--profile requires perf, which is not installed; install it (Debian: apt-get install linux-perf; Ubuntu: linux-tools-generic; Fedora: perf)"
+        "{0} requires perf, which is not installed; install it (Debian: apt-get install linux-perf; Ubuntu: linux-tools-generic; Fedora: perf)"
     )]
-    NotInstalled,
-    /// perf may not profile the server.
+    NotInstalled(&'static str),
+    /// perf may not examine the server.
     #[error(
-        "perf cannot profile the server: {0}; run riops as the user of the server or as root, or set the kernel parameter kernel.perf_event_paranoid to 1 (sysctl -w kernel.perf_event_paranoid=1)"
+        "{option}: perf may not examine the server: {reason}; run riops as the user of the server or as root, or set the kernel parameter kernel.perf_event_paranoid to 1 (sysctl -w kernel.perf_event_paranoid=1)"
     )]
-    Refused(String),
+    Refused {
+        /// The option that needs it.
+        option: &'static str,
+        /// The first line of perf.
+        reason: String,
+    },
+    /// The processor counts no instructions.
+    #[error(
+        "--instructions is not possible: the processor of this machine counts no instructions, or a virtual machine hides the counter"
+    )]
+    NotSupported,
 }
+
+/// Executes a short command of perf, and returns its output on standard error.
+///
+/// # Errors
+/// If it fails.
+pub(super) fn try_perf(option: &'static str, mut command: Command) -> Result<String, PerfError> {
+    let refused = |reason: &str| PerfError::Refused { option, reason: reason.to_owned() };
+    let output = command.args(["sleep", TRIAL]).stderr(Stdio::piped()).output();
+    let output = output.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => PerfError::NotInstalled(option),
+        _ => refused(&error.to_string()),
+    })?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        return Ok(text.into_owned());
+    }
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_reason = |line: &&str| line.contains("ermission") || line.contains("denied");
+    let first = lines.clone().find(is_reason).or_else(|| lines.next());
+    Err(refused(first.unwrap_or("unknown error")))
+}
+
+/// Returns a command of perf about these processes; `None`: the whole machine.
+pub(super) fn perf(subcommand: &[&str], processes: Option<&BTreeSet<i32>>) -> Command {
+    let mut command = Command::new("perf");
+    command.args(subcommand);
+    match processes {
+        None => command.arg("-a"),
+        Some(processes) => {
+            let list: Vec<String> = processes.iter().map(i32::to_string).collect();
+            command.args(["-p", &list.join(",")])
+        }
+    };
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// perf beside a measurement. It ends with the `cat` that it executes, and that with riops, however riops ends.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    /// The directory of its file.
+    folder: TempDir,
+    start: Instant,
+    /// Those of the server.
+    processes: BTreeSet<i32>,
+}
+
+impl Running {
+    /// Starts a command about the processes of the server, whose file is in a directory. Starts it again if it has ended, as it
+    /// does if one of the processes has ended since they were listed.
+    pub(super) fn start(
+        server: i32,
+        command: impl Fn(&TempDir, &BTreeSet<i32>) -> Command,
+    ) -> Option<Self> {
+        let mut last = None;
+        for _ in 0..STARTS_MAX {
+            let (folder, processes) = (tempfile::tempdir().ok()?, descendants(server));
+            let mut command = command(&folder, &processes);
+            command.arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped());
+            let child = command.spawn().ok()?;
+            let running = last.insert(Self { child, folder, start: Instant::now(), processes });
+            if running.has_started() {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Waits until perf has executed `cat`, which repeats what it reads. Returns false if perf has ended.
+    fn has_started(&mut self) -> bool {
+        let (Some(input), Some(output)) = (&mut self.child.stdin, &mut self.child.stdout) else {
+            return false;
+        };
+        let timeout = Timespec { tv_sec: START_TIMEOUT_S, tv_nsec: 0 };
+        let is_written = input.write_all(b"\n").is_ok();
+        let mut ends = [PollFd::new(&*output, PollFlags::IN)];
+        let has_ended_or_answered = matches!(poll(&mut ends, Some(&timeout)), Ok(1..));
+        let has_started = is_written
+            && (!has_ended_or_answered || output.read(&mut [0]).is_ok_and(|bytes| bytes == 1));
+        self.start = Instant::now();
+        if !has_started {
+            let _ = self.child.wait();
+        }
+        has_started
+    }
+
+    /// Ends the examination; perf then writes its file. Returns its length in seconds.
+    pub(super) fn end(&mut self) -> f64 {
+        drop(self.child.stdin.take());
+        self.start.elapsed().as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// Waits for the file.
+    pub(super) fn close(mut self) -> TempDir {
+        let deadline = Instant::now() + END_TIMEOUT;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                let _ = self.child.kill();
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        self.folder
+    }
+}
+
+/// Option that requests a profile.
+const PROFILE: &str = "--profile";
 
 /// Profiles the server during a measurement.
 #[derive(Debug)]
@@ -59,39 +177,10 @@ pub struct Perf {
     of_machine: bool,
     has_frame_pointers: bool,
     running: Option<Running>,
-    /// The profile of the last stage.
-    pub(super) found: Option<ProfileRecord>,
-}
-
-/// perf, while it samples.
-#[derive(Debug)]
-struct Running {
-    child: Child,
-    folder: TempDir,
-    start: Instant,
-    processes: BTreeSet<i32>,
     /// CPU use of perf, in processors.
     cpus: f64,
-}
-
-impl Running {
-    /// Waits until perf samples: it then executes its command, which repeats a byte. Returns `false` if perf has ended, because
-    /// a process of its list has exited, for example the session of another client.
-    fn is_sampling(&mut self) -> bool {
-        let (Some(input), Some(output)) = (&mut self.child.stdin, &mut self.child.stdout) else {
-            return false;
-        };
-        let timeout = Timespec { tv_sec: START_TIMEOUT_S, tv_nsec: 0 };
-        let is_written = input.write_all(b"\n").is_ok();
-        let mut ends = [PollFd::new(&*output, PollFlags::IN)];
-        let has_ended_or_answered = matches!(poll(&mut ends, Some(&timeout)), Ok(1..));
-        let samples = is_written
-            && (!has_ended_or_answered || output.read(&mut [0]).is_ok_and(|bytes| bytes == 1));
-        if !samples {
-            let _ = self.child.wait();
-        }
-        samples
-    }
+    /// The profile of the last stage.
+    pub(super) found: Option<ProfileRecord>,
 }
 
 impl Perf {
@@ -101,108 +190,75 @@ impl Perf {
     /// [`PerfError`] if it cannot be profiled.
     pub fn new(place: Place, compiler_flags: Option<&str>, hz: u32) -> Result<Self, PerfError> {
         let Place::Here(server) = place else {
-            return Err(PerfError::NotLocal);
+            return Err(PerfError::NotLocal(PROFILE));
         };
         let has_frame_pointers = compiler_flags.is_some_and(|flags| flags.contains(FRAME_POINTERS));
-        let mut refusal = String::new();
-        for of_machine in [true, false] {
-            let perf =
-                Self { hz, server, of_machine, has_frame_pointers, running: None, found: None };
-            match perf.trial() {
-                Ok(()) => return Ok(perf),
-                Err(PerfError::Refused(reason)) => refusal = reason,
-                Err(error) => return Err(error),
+        let mut perf = Self {
+            hz,
+            server,
+            of_machine: true,
+            has_frame_pointers,
+            running: None,
+            cpus: 0.0,
+            found: None,
+        };
+        if let Err(error) = perf.trial() {
+            perf.of_machine = false;
+            match error {
+                PerfError::Refused { .. } => perf.trial()?,
+                error => return Err(error),
             }
         }
-        Err(PerfError::Refused(refusal))
+        Ok(perf)
     }
 
+    /// Profiles for a moment.
     fn trial(&self) -> Result<(), PerfError> {
-        let refused = |error: std::io::Error| PerfError::Refused(error.to_string());
-        let folder = tempfile::tempdir().map_err(refused)?;
-        let mut command = self.record(&folder, &BTreeSet::from([self.server]));
-        let output =
-            command.args(["sleep", TRIAL]).output().map_err(|error| match error.kind() {
-                std::io::ErrorKind::NotFound => PerfError::NotInstalled,
-                _ => refused(error),
-            })?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let text = String::from_utf8_lossy(&output.stderr);
-        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let is_reason = |line: &&str| line.contains("ermission") || line.contains("denied");
-        let first = lines.clone().find(is_reason).or_else(|| lines.next());
-        Err(PerfError::Refused(first.unwrap_or("unknown error").to_owned()))
+        let folder = tempfile::tempdir()
+            .map_err(|error| PerfError::Refused { option: PROFILE, reason: error.to_string() })?;
+        try_perf(PROFILE, self.record(&folder, &BTreeSet::from([self.server]))).map(|_| ())
     }
 
     /// The command that samples into the file of a folder.
     fn record(&self, folder: &TempDir, processes: &BTreeSet<i32>) -> Command {
-        let mut command = Command::new("perf");
-        command.arg("record").arg("-o").arg(folder.path().join("perf.data"));
+        let mut command = perf(&["record"], Some(processes).filter(|_| !self.of_machine));
+        command.arg("-o").arg(folder.path().join("perf.data"));
         // A virtual machine has no counters of the processor.
         let event = if self.of_machine { "cpu-clock" } else { "cpu-clock:u" };
         command.args(["-e", event, "-F", &self.hz.to_string()]);
-        command.args(["--call-graph", if self.has_frame_pointers { "fp" } else { "dwarf" }]);
-        if self.of_machine {
-            command.arg("-a");
-        } else {
-            let list: Vec<String> = processes.iter().map(i32::to_string).collect();
-            command.args(["-p", &list.join(",")]);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).arg("--");
+        command.args(["--call-graph", if self.has_frame_pointers { "fp" } else { "dwarf" }, "--"]);
         command
     }
 
     pub(super) fn start(&mut self) {
         self.found = None;
-        for _ in 0..STARTS_MAX {
-            self.running = self.spawn();
-            if self.running.as_mut().is_none_or(Running::is_sampling) {
-                return;
-            }
-        }
-    }
-
-    fn spawn(&self) -> Option<Running> {
-        let (folder, processes) = (tempfile::tempdir().ok()?, descendants(self.server));
-        // perf ends with cat, and cat with riops, however riops ends.
-        let mut command = self.record(&folder, &processes);
-        command.arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped());
-        let child = command.spawn().ok()?;
-        Some(Running { child, folder, start: Instant::now(), processes, cpus: 0.0 })
+        self.running =
+            Running::start(self.server, |folder, processes| self.record(folder, processes));
     }
 
     /// Ends the sampling; perf then writes its file.
     pub(super) fn end(&mut self) {
         if let Some(running) = &mut self.running {
-            let process = Pid::from_child(&running.child);
-            let seconds = running.start.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
-            running.cpus = process_cpu_s(process.as_raw_nonzero().get()).unwrap_or(0.0) / seconds;
+            let process = Pid::from_child(&running.child).as_raw_nonzero().get();
+            let cpu_s = process_cpu_s(process).unwrap_or(0.0);
             running.processes.extend(descendants(self.server));
-            drop(running.child.stdin.take());
+            self.cpus = cpu_s / running.end();
         }
     }
 
     /// Waits for the file and reads it.
     pub(super) fn close(&mut self) {
         if let Some(mut running) = self.running.take() {
-            let deadline = Instant::now() + END_TIMEOUT;
-            while matches!(running.child.try_wait(), Ok(None)) {
-                if Instant::now() > deadline {
-                    let _ = running.child.kill();
-                }
-                std::thread::sleep(POLL_INTERVAL);
-            }
-            self.found = self.read(&running);
+            let processes = std::mem::take(&mut running.processes);
+            self.found = self.read(&running.close(), &processes);
         }
     }
 
-    fn read(&self, running: &Running) -> Option<ProfileRecord> {
+    fn read(&self, folder: &TempDir, processes: &BTreeSet<i32>) -> Option<ProfileRecord> {
         let mut script = Command::new("perf")
             .arg("script")
             .arg("-i")
-            .arg(running.folder.path().join("perf.data"))
+            .arg(folder.path().join("perf.data"))
             // Inlined functions take minutes to find.
             .args(["--no-inline", "-F", "pid,ip,sym,dso"])
             .stdin(Stdio::null())
@@ -211,7 +267,7 @@ impl Perf {
             .spawn()
             .ok()?;
         let lines = BufReader::new(script.stdout.take()?).lines().map_while(Result::ok);
-        let stacks = folded(lines, &running.processes);
+        let stacks = folded(lines, processes);
         let _ = script.wait();
         let samples = stacks.values().sum();
         let record = ProfileRecord {
@@ -219,7 +275,7 @@ impl Perf {
             samples,
             stack_method: if self.has_frame_pointers { "fp" } else { "dwarf" }.to_owned(),
             has_kernel: self.of_machine,
-            perf_cpus: running.cpus,
+            perf_cpus: self.cpus,
             ..ProfileRecord::default()
         };
         Some(record.with_stacks(stacks.into_iter().collect()))
@@ -310,7 +366,10 @@ mod tests {
 
     #[test]
     fn a_server_elsewhere_cannot_be_profiled() {
-        assert_eq!(Perf::new(Place::Elsewhere, None, 99).unwrap_err(), PerfError::NotLocal);
+        assert_eq!(
+            Perf::new(Place::Elsewhere, None, 99).unwrap_err(),
+            PerfError::NotLocal(PROFILE)
+        );
         let found = finding(Place::Unknown, None);
         assert!(found.text.contains("server on this machine"), "{found:?}");
     }

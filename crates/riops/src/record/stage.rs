@@ -111,6 +111,8 @@ pub struct StageRecord {
     pub server_cpu_s: Option<f64>,
     /// Seconds in which they were runnable, but had no processor.
     pub server_run_queue_s: Option<f64>,
+    /// Instructions that they executed in user mode, per second.
+    pub server_instructions_per_s: Option<f64>,
     /// Share of the periods of the CPU quota in which the cgroup of the server had to wait, 0 to 1; absent without a quota.
     pub server_throttled_share: Option<f64>,
     /// Load that neither riops nor the server caused.
@@ -213,6 +215,8 @@ pub struct CostRecord {
     pub server_cpu_us: Option<f64>,
     /// Time in which processes of the server waited for a processor, in microseconds.
     pub server_run_queue_us: Option<f64>,
+    /// Instructions that they executed in user mode.
+    pub server_instructions: Option<f64>,
     /// CPU time of riops, in microseconds.
     pub client_cpu_us: Option<f64>,
     /// Context switches of the client's machine.

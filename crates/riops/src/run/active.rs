@@ -10,8 +10,9 @@ use super::error::RunError;
 use crate::engine::Hooks;
 use crate::host::{Interrupt, machine};
 use crate::plan::{NamedQuery, Plan};
+use crate::probe::instructions::Instructions;
 use crate::probe::locations::{Devices, Locations};
-use crate::probe::perf::Perf;
+use crate::probe::perf::{Perf, PerfError};
 use crate::probe::queries::QueryProbe;
 use crate::probe::topology::Topology;
 use crate::probe::{Place, Probe};
@@ -39,6 +40,8 @@ pub(super) struct ActiveRun<'a> {
     pub(super) nodes: Nodes,
     /// Profiles the server, if the plan requests it.
     pub(super) perf: Option<Perf>,
+    /// Counts the instructions of the server, if the plan requests it.
+    pub(super) instructions: Option<Instructions>,
     /// Directories of a local server with the tables of the last stage.
     pub(super) locations: Option<Locations>,
     /// Connection for everything that is not measured. It holds the lock on the dataset.
@@ -80,8 +83,11 @@ impl<'a> ActiveRun<'a> {
         }
         let environment = Environment::read(plan, &server, &mut control, interrupt, &hooks.events)?;
         let flags = environment.facts.compiler_flags.as_deref();
+        let unsuitable = |error: PerfError| RunError::Unsuitable(error.to_string());
         let perf = plan.profile_hz.map(|hz| Perf::new(environment.place, flags, hz)).transpose();
-        let perf = perf.map_err(|error| RunError::Unsuitable(error.to_string()))?;
+        let perf = perf.map_err(unsuitable)?;
+        let instructions = plan.instructions.then(|| Instructions::new(environment.place));
+        let instructions = instructions.transpose().map_err(unsuitable)?;
         let mut active = Self {
             plan: plan.clone(),
             nodes: Nodes::single(&server.conninfo),
@@ -92,6 +98,7 @@ impl<'a> ActiveRun<'a> {
             hooks,
             environment,
             perf,
+            instructions,
             locations: None,
             control,
             locked: None,

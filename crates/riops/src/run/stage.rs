@@ -176,6 +176,7 @@ impl ActiveRun<'_> {
             probe.database = Some(database);
         }
         (probe.cluster, probe.perf) = (cluster, self.perf.as_mut());
+        probe.instructions = self.instructions.as_mut();
         (probe.sampler, probe.queries) = (Some(&mut sampler), Some(&mut queries));
         let on_message = self.hooks.on_message();
         let notices = Arc::new(AtomicU64::new(0));

@@ -10,7 +10,7 @@ use crate::record::{AgentRecord, HistogramError, Record, StageRecord};
 use crate::units::{duration_us, whole};
 
 /// Fields of a plan that may differ between the clients.
-const OWN_FIELDS: [&str; 11] = [
+const OWN_FIELDS: [&str; 12] = [
     "sessions",
     "workers",
     "driver",
@@ -22,6 +22,7 @@ const OWN_FIELDS: [&str; 11] = [
     "tags",
     "probes",
     "profile_hz",
+    "instructions",
 ];
 
 /// Failure to merge records.

@@ -49,6 +49,7 @@ pub(super) fn merged(
         // Of one client.
         network: first.network.filter(|_| stages.len() == 1),
         process_io: first.process_io.filter(|_| stages.len() == 1),
+        server_instructions_per_s: stages.iter().find_map(|each| each.server_instructions_per_s),
         profile: stages.iter().find_map(|each| each.profile.clone()),
         session_loop,
         ..(*first).clone()

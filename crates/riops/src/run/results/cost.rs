@@ -24,6 +24,7 @@ pub(in crate::run) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<Cos
         rows: stage.rows as f64 / stage.transactions as f64,
         server_cpu_us: measured(stage.server_cpu_s).map(|cpu_s| cpu_s * 1e6),
         server_run_queue_us: measured(stage.server_run_queue_s).map(|wait_s| wait_s * 1e6),
+        server_instructions: stage.server_instructions_per_s.and_then(per_s),
         client_cpu_us: stage.client_cpu.as_ref().and_then(|cpu| cpu.us_per_transaction),
         context_switches: measured(stage.context_switches.map(|number| number as f64)),
         device_reads: of_disks(|disk| disk.reads),
@@ -129,6 +130,7 @@ mod tests {
             server_cpu_s: Some(2.1),
             server_run_queue_s: Some(1.05),
             context_switches: Some(4_200),
+            server_instructions_per_s: Some(3e7),
             client_cpu: Some(ClientCpu {
                 seconds: 0.5,
                 us_per_transaction: Some(500.0),
@@ -167,6 +169,7 @@ mod tests {
             // Of 10.5 s, in which 1,050 transactions ended.
             server_cpu_us: Some(2_000.0),
             server_run_queue_us: Some(1_000.0),
+            server_instructions: Some(300_000.0),
             client_cpu_us: Some(500.0),
             context_switches: Some(4.0),
             blocks_hit: Some(10.0),

@@ -29,6 +29,7 @@ pub(super) fn with_counters(
         sampled,
         queries,
         profile,
+        instructions_per_s,
         activity,
         processes,
         seconds,
@@ -70,6 +71,7 @@ pub(super) fn with_counters(
         probes: probes(sampled, is_local),
         query_series: queries,
         profile,
+        server_instructions_per_s: instructions_per_s,
         activity,
         ..StageRecord::default()
     }
