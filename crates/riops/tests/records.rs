@@ -82,7 +82,7 @@ fn a_stored_record_prints_its_rates() {
         };
         assert!(text.contains(&title), "{file}: {text}");
         assert!(text.contains(&record.target.server_version), "{file}: {text}");
-        let loops = record.stages.iter().filter(|stage| stage.kind != "statement");
+        let loops = record.stages.iter().filter(|stage| stage.kind.as_str() != "statement");
         for stage in loops.filter(|stage| stage.rows > 0) {
             let rows_per_s = riops::units::format::rate(stage.throughput.rows_per_s);
             let transactions_per_s =

@@ -6,7 +6,7 @@ use super::comparison::{TimeChange, change_of_time};
 use super::gate::GateVerdict;
 use crate::figure::{CostKind, Figure};
 use crate::plan::WorkPlan;
-use crate::record::{Record, Validity};
+use crate::record::{Record, StageKind, Validity};
 use crate::stats::{ChangePoint, ChangeSettings, Direction, Noise, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary, stages_by_run};
 use crate::units::format::{count, joined, number_of, rate};
@@ -47,7 +47,11 @@ fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
     let counts_transactions = work
         .map(|work| work.traits())
         .is_some_and(|traits| traits.counts_transactions && !traits.is_imported);
-    let is_timed = stage.kind == "statement" || stage.kind == "observed" && stage.transactions == 0;
+    let is_timed = match StageKind::of(&stage.kind) {
+        Some(StageKind::Statement) => true,
+        Some(StageKind::Observed) => stage.transactions == 0,
+        Some(StageKind::Loop | StageKind::ServerLoop) | None => false,
+    };
     if is_timed {
         Figure::Seconds
     } else if run.rate_per_s.is_some() {

@@ -6,7 +6,7 @@
 
 use super::Summary;
 use crate::plan::Schedule;
-use crate::record::{CostRecord, StageRecord, TimePart};
+use crate::record::{CostRecord, StageKind, StageRecord, TimePart};
 
 /// The time of a transaction, by what its session did.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,11 +92,12 @@ impl Summary<'_> {
             busy_us = server_us + think_us;
         }
         let is_closed = self.record.plan.schedule == Schedule::Closed;
-        let whole_us = if is_closed && self.record.plan.pipeline <= 1 && stage.kind == "loop" {
-            sessions_us.max(busy_us)
-        } else {
-            busy_us
-        };
+        let whole_us =
+            if is_closed && self.record.plan.pipeline <= 1 && stage.kind == StageKind::Loop {
+                sessions_us.max(busy_us)
+            } else {
+                busy_us
+            };
         let between_us = whole_us - busy_us;
         let connecting_us = each_us(connecting_s(stage)).min(between_us);
         let measured = [

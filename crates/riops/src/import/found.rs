@@ -10,8 +10,8 @@ use super::format::{Format, Settings};
 use crate::metrics::{Slot, steadiness};
 use crate::plan::{ImportedRun, Plan, Protocol, Schedule, Stop};
 use crate::record::{
-    ClientRecord, ImportRecord, MachineFacts, Record, SCHEMA, StageRecord, StartSource, Status,
-    TargetRecord, Throughput, Verdict,
+    ClientRecord, ImportRecord, MachineFacts, Record, SCHEMA, StageKind, StageRecord, StartSource,
+    Status, TargetRecord, Throughput, Verdict,
 };
 use crate::units::text::is_unprintable;
 
@@ -135,7 +135,7 @@ fn record(
         operation.name = plain(&operation.name);
     }
     stage.name = format!("imported, {}", found.run.tool);
-    "loop".clone_into(&mut stage.kind);
+    stage.kind = StageKind::Loop;
     stage.throughput =
         Throughput::over(stage.seconds, stage.transactions, stage.rows, stage.statements);
     let slots = Slot::of_series(&stage.session_loop.series);

@@ -11,6 +11,7 @@ use super::probes::{ActivityRecord, QuerySeries, Sampled};
 use super::profile::ProfileRecord;
 use super::session_loop::LoopRecord;
 use super::statement::{ObservedRecord, StatementRecord};
+use crate::units::texts;
 
 /// Rates over the measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -56,15 +57,51 @@ const PAUSE_FACTOR: f64 = 10.0;
 /// Tolerance for a sum of interval lengths, in seconds: far below the shortest interval.
 const ROUNDING_S: f64 = 1e-6;
 
+/// What a stage does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StageKind {
+    /// Sessions repeat transactions.
+    #[default]
+    Loop,
+    /// The same, with the loop in the server.
+    ServerLoop,
+    /// One statement that ran once.
+    Statement,
+    /// The load of others.
+    Observed,
+}
+
+texts!(
+    /// Returns the spelling in JSON and in the store.
+    StageKind::as_str {
+        Loop: "loop",
+        ServerLoop: "server_loop",
+        Statement: "statement",
+        Observed: "observed",
+    }
+);
+
+impl StageKind {
+    /// Returns the kind with this spelling.
+    pub fn of(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// Returns whether its sessions repeat transactions.
+    pub fn is_loop(self) -> bool {
+        matches!(self, Self::Loop | Self::ServerLoop)
+    }
+}
+
 /// The result of a session loop, or of a statement that ran once.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
     /// Name of the stage.
     pub name: String,
-    /// `loop`: sessions repeat transactions; `server_loop`: the same, with the loop in the server;
-    /// `statement`: one statement that ran once; `observed`: the load of others.
-    pub kind: String,
+    /// What it does.
+    pub kind: StageKind,
     /// The statement, if it ran once.
     pub statement: Option<StatementRecord>,
     /// What riops observed without generating it.

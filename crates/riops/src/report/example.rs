@@ -50,7 +50,7 @@ fn access(moment: &str) -> AccessRecord {
 fn stage() -> StageRecord {
     StageRecord {
         name: "rows".to_owned(),
-        kind: "loop".to_owned(),
+        kind: StageKind::Loop,
         database_s: Some(19.8),
         seconds: 10.0,
         sessions: 2,
@@ -336,7 +336,7 @@ fn cbc_step(step: Step, seconds: f64, rates: [f64; 3]) -> StageRecord {
     let wait = |event: &str, share| WaitShare { event: event.to_owned(), share };
     StageRecord {
         name: step.key().to_owned(),
-        kind: "statement".to_owned(),
+        kind: StageKind::Statement,
         statement: Some(StatementRecord {
             sql: sql_of(step, 1.0),
             tag: "SELECT 4537863".to_owned(),

@@ -4,7 +4,7 @@ use super::document::{Badge, Tone};
 use super::paths::CheckedPath;
 use crate::figure::Summary;
 use crate::plan::{Protocol, Spread, Stop};
-use crate::record::{Record, Validity};
+use crate::record::{Record, StageKind, Validity};
 use crate::units::format::{count, joined, number_of, rate};
 
 impl<'a> Summary<'a> {
@@ -45,7 +45,7 @@ impl<'a> Summary<'a> {
             }
             Stop::Rows(number) => part(self.stage.rows, number, "rows"),
         };
-        let driven = if self.stage.kind == "server_loop" && plan.work.stages().len() == 1 {
+        let driven = if self.stage.kind == StageKind::ServerLoop && plan.work.stages().len() == 1 {
             ", one call of the server loop each".to_owned()
         } else {
             format!(" on {}", number_of(plan.workers.into(), "worker"))

@@ -269,8 +269,9 @@ fn stage(id: &str, position: u64, stage: &StageRecord) -> Fields {
         device_busy_share: device.map(|device| device.busy_share),
         client_cpu_s: client.map(|client| client.seconds),
         client_share: client.map(|client| client.share_of_client),
-        client_limited: client.map(|client| client.limited);
-        stage => { name, kind, seconds, sessions, transactions, rows, statements, server_cpu_s },
+        client_limited: client.map(|client| client.limited),
+        kind: stage.kind.as_str();
+        stage => { name, seconds, sessions, transactions, rows, statements, server_cpu_s },
         stage.throughput => { transactions_per_s, rows_per_s, statements_per_s },
         each => { batch, update_batch, method, retries, reconnects }
     };

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::value::columns;
 use crate::plan::WorkPlan;
-use crate::record::{Record, Validity};
+use crate::record::{Record, StageKind, Validity};
 
 /// The id of a run, and the name of its workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,7 +189,7 @@ impl StageSummary {
         }
         let of = |kind: &str| self.number(&format!("{kind}_{key}"));
         // A statement without rows and a command without a count have no rate.
-        let is_single = matches!(self.kind.as_str(), "statement" | "observed");
+        let is_single = StageKind::of(&self.kind).is_some_and(|kind| !kind.is_loop());
         let number = self.number(key).filter(|number| *number != 0.0 || !is_single);
         number.or_else(|| of("response")).or_else(|| of("service"))
     }

@@ -34,7 +34,7 @@ fn settings<'a>() -> Vec<Column<Row<'a>>> {
         database: &row.record.target.database,
         client_host: &row.record.client.machine.host,
         riops_version: &row.record.client.riops_version,
-        kind: &row.stage.kind,
+        kind: row.stage.kind.as_str(),
         sessions: known(row.stage.sessions),
         workers: known(row.record.plan.workers),
         driver: row.record.client.driver.map(Driver::as_str),

@@ -1,7 +1,7 @@
 //! The main result of a run of session loops: throughput and latency of a single stage, or a table of the stages.
 
 use crate::figure::{Statistic, Summary};
-use crate::record::{LoopRecord, Record, StageRecord};
+use crate::record::{LoopRecord, Record, StageKind, StageRecord};
 use crate::report::document::{Document, Headline};
 use crate::report::imported::reported_latency;
 use crate::report::latency::{latency_cell, latency_text};
@@ -130,7 +130,7 @@ fn table(document: &mut Document, stages: &[Summary<'_>], title: &str) {
     let most_per_s = stages.iter().map(rows_per_s).fold(f64::MIN_POSITIVE, f64::max);
     let has = |is: fn(&Summary<'_>) -> bool| stages.iter().any(is);
     let has_methods = has(|summary| summary.stage.session_loop.method.is_some());
-    let has_sides = !has_methods && has(|summary| summary.stage.kind != "loop");
+    let has_sides = !has_methods && has(|summary| summary.stage.kind != StageKind::Loop);
     let has_response = has(|summary| summary.stage.session_loop.response_us.is_some());
     let shown = |cell: Cell, is_shown: bool| if is_shown { cell } else { "".into() };
     document.table(Table::of(title, stages, |summary| {
@@ -141,7 +141,7 @@ fn table(document: &mut Document, stages: &[Summary<'_>], title: &str) {
         let size = each.method.clone().or_else(|| each.batch.map(count));
         // Database time of all sessions, as a share of the wallclock time.
         let in_db = stage.database_s.map(|time_s| time_s / stage.seconds.max(f64::MIN_POSITIVE));
-        let driver = if stage.kind == "server_loop" { "server" } else { "client" };
+        let driver = if stage.kind == StageKind::ServerLoop { "server" } else { "client" };
         let per_s = stage.throughput.rows_per_s;
         [
             (number(if has_methods { "method" } else { "batch" }), size.unwrap_or_default().into()),

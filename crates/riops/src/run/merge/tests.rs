@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::plan::{Share, Threshold};
-use crate::record::{Histogram, StoredHistogram, ThresholdRecord, WarningKind};
+use crate::record::{Histogram, StageKind, StoredHistogram, ThresholdRecord, WarningKind};
 
 const FROZEN: [(&str, &str); 6] = [
     ("load", include_str!("../../../tests/records/load.json")),
@@ -146,7 +146,7 @@ fn runs_that_are_no_parts_of_one_load_are_refused() {
     assert!(changed(other).contains("different datasets"));
     assert!(changed(|record| record.stages[0].name = "x".to_owned()).contains("different stages"));
     assert!(changed(|record| record.stages.clear()).contains("has no result"));
-    assert!(changed(|record| record.stages[0].kind = "statement".to_owned()).contains("no load"));
+    assert!(changed(|record| record.stages[0].kind = StageKind::Statement).contains("no load"));
     let seeds = [rows(0), rows(0)].map(|mut record| {
         record.plan.seed = 7;
         record

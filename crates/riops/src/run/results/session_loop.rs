@@ -16,8 +16,8 @@ use crate::plan::{Mix, Plan, Traits};
 use crate::probe::MachineUse;
 use crate::record::{
     ClientRecord, DrainedRecord, Fairness, Histogram, HistogramError, LateRecord, LoopRecord,
-    MixRecord, OperationRecord, Queries, ScheduleRecord, StageRecord, StepRecord, Throughput,
-    WarmupRecord,
+    MixRecord, OperationRecord, Queries, ScheduleRecord, StageKind, StageRecord, StepRecord,
+    Throughput, WarmupRecord,
 };
 use crate::run::parts::Measured;
 
@@ -68,7 +68,7 @@ pub(in crate::run) fn stage(
     let started_at = Some(result.started_at);
     let stage = StageRecord {
         name: result.name.clone(),
-        kind: if traits.has_server_loop { "server_loop" } else { "loop" }.to_owned(),
+        kind: if traits.has_server_loop { StageKind::ServerLoop } else { StageKind::Loop },
         database_s: Some(service.observed.total_s()),
         seconds,
         // A stage may have fewer sessions than the maximum of the plan.

@@ -9,7 +9,7 @@ use super::stage::with_counters;
 use crate::plan::Plan;
 use crate::record::{
     ClientRecord, CountRecord, Fairness, IoRecord, LoopRecord, ObservedRecord, QuerySeries,
-    StageRecord, StatementRecord, Throughput,
+    StageKind, StageRecord, StatementRecord, Throughput,
 };
 use crate::run::parts::{MeasuredObservation, MeasuredStatement};
 use crate::units::whole;
@@ -35,7 +35,7 @@ pub(in crate::run) fn statement(
     let client_cpu = client_cpu(&usage, &own, plan);
     let stage = StageRecord {
         name,
-        kind: "statement".to_owned(),
+        kind: StageKind::Statement,
         statement: Some(StatementRecord {
             sql,
             tag: result.answer.tags.into_iter().next().unwrap_or_default(),
@@ -83,7 +83,7 @@ pub(in crate::run) fn observed(
     let own = ClientUse { seconds, transactions, shares_processors, ..ClientUse::default() };
     let stage = StageRecord {
         name: "observe".to_owned(),
-        kind: "observed".to_owned(),
+        kind: StageKind::Observed,
         observed: Some(ObservedRecord {
             exit_code: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
