@@ -6,6 +6,7 @@ use riops::plan::{NamedQuery, ObserveRun, Plan, Stop, Threshold};
 use riops::units::Span;
 use riops::units::secret::CommandLine;
 
+use super::parsers::parse_threshold;
 use super::run::{CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload, seconds};
 use super::shared::TargetOptions;
 use crate::failure::refuse;
@@ -31,7 +32,7 @@ pub(crate) struct RunObserve {
     #[arg(long, help_heading = "Observe")]
     database_wide: bool,
     /// Exit with 99 unless the result meets this condition: 'tps>5000', 'probe{name=lag}<10' (repeatable)
-    #[arg(long, value_name = "CONDITION", help_heading = "Run")]
+    #[arg(long, value_name = "CONDITION", help_heading = "Run", value_parser = parse_threshold)]
     threshold: Vec<Threshold>,
     #[command(flatten)]
     record: RecordOptions,

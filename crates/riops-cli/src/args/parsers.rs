@@ -8,6 +8,8 @@ use clap::Arg;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, civil};
+use riops::figure::Figure;
+use riops::plan::{PlanError, Threshold};
 use riops::units::Span;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,6 +18,12 @@ use serde_json::Value;
 /// Headings of options that the environment and the file of `--config` do not set: an option of the same name has
 /// another meaning there.
 pub(crate) const TYPED_ONLY: [&str; 2] = ["Filter", "Change"];
+
+/// Parses a threshold whose figure exists.
+pub(crate) fn parse_threshold(text: &str) -> Result<Threshold, PlanError> {
+    let threshold = text.parse()?;
+    Figure::required(&threshold).map(|_| threshold)
+}
 
 /// A switch that can be turned off, as sysbench's `--range-selects=off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

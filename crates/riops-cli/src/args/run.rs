@@ -18,7 +18,8 @@ use riops::units::{Count, Span, UnitError};
 
 use super::fleet::FleetOptions;
 use super::parsers::{
-    OrDefault, Switch, choice, name_of, parse_pair, parse_png, parse_time_with_unit,
+    OrDefault, Switch, choice, name_of, parse_pair, parse_png, parse_threshold,
+    parse_time_with_unit,
 };
 use super::shared::{PrepareFirst, SeedOptions, StoreOptions, TargetOptions, TrustOption};
 
@@ -81,8 +82,9 @@ pub(crate) struct RunOptions {
     /// Retry a transaction up to N times after a serialization failure or deadlock
     #[arg(long, value_name = "N", default_value_t = ErrorPolicy::default().max_retries)]
     max_retries: u32,
-    /// Exit with 99 unless the result meets this condition: 'p99<10ms', 'riops>50000', 'errors=0' (repeatable)
-    #[arg(long, value_name = "CONDITION")]
+    /// Exit with 99 unless the result meets this condition: 'p99<10ms', 'riops>50000', 'errors=0', or a
+    /// figure: 'server-cpu<200us' (repeatable)
+    #[arg(long, value_name = "CONDITION", value_parser = parse_threshold)]
     threshold: Vec<Threshold>,
     /// Mark the run invalid if the client was the bottleneck, other load was present during the run, or a rate was not
     /// reached

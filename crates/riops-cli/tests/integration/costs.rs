@@ -1,6 +1,8 @@
 //! What a transaction costs, and which statements the server executed: counters of several sources that must agree.
 
-use crate::fixture::database;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::fixture::{CommandOutput, command, database, folder};
 
 #[test]
 fn blocks_of_tables_and_of_statements_agree_and_so_do_their_calls() {
@@ -75,6 +77,83 @@ fn the_parts_of_the_time_of_a_transaction_add_up() {
     let shares: f64 = parts.iter().map(|part| part["share"].as_f64().unwrap()).sum();
     assert!(shares > 0.0 && shares <= 1.0 + 1e-9, "{parts:?}");
     assert!(text.contains("time         ") && text.contains("per transaction: "), "{text}");
+}
+
+#[test]
+fn figures_of_the_catalog_can_be_required() {
+    let database = database("costs_required");
+    let line = "run point --prepare --rows 1000 -c 1 --transactions 100 --warmup 0 --op update";
+    let required = |threshold: &str| database.riops(&format!("{line} --threshold {threshold}"));
+    let met = required("wal-bytes<1GB").expect(0).stdout;
+    assert!(met.contains("met: wal-bytes<1GB (measured "), "{met}");
+    let breached = required("wal-bytes<1").expect(99).stdout;
+    assert!(breached.contains("BREACHED: wal-bytes<1 (measured "), "{breached}");
+    let record = database.riops("runs show last --output json").expect(0).json();
+    let wal = record["stages"][0]["cost"]["wal_bytes"].as_f64().unwrap();
+    assert_eq!(record["thresholds"][0]["found"], wal);
+    // What was not counted does not meet a threshold.
+    let unknown = required("received-bytes<1GB").expect(99).stdout;
+    assert!(unknown.contains("BREACHED: received-bytes<1GB (measured no value)"), "{unknown}");
+}
+
+/// Counts instructions as perf does, without the counter that most virtual machines hide.
+const PERF: &str = r#"#!/bin/sh
+[ "$1 $2 $3 $4 $5" = "stat -x, -e instructions:u -p" ] || exit 1
+shift 6
+line="5000000,,instructions:u,1000,100.00,,"
+if [ "$1" = -o ]; then
+  file=$2
+  shift 3
+  "$@"
+  echo "$line" > "$file"
+else
+  "$@"
+  echo "$line" >&2
+fi
+"#;
+
+#[test]
+fn instructions_are_a_cost_that_a_gate_judges() {
+    let database = database("costs_instructions");
+    let programs = folder("instructions-perf");
+    std::fs::write(programs.join("perf"), PERF).unwrap();
+    let permissions = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(programs.join("perf"), permissions).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let run = |line: &str| {
+        let mut run = command(line);
+        run.env("PATH", &path).env("RIOPS_DATABASE", &database.url);
+        CommandOutput::of(run.env("RIOPS_STORE", &database.store))
+    };
+    let record = run("run ping -c 1 --duration 500ms --warmup 0 --instructions --output json");
+    let record = record.expect(0).json();
+    let stage = &record["stages"][0];
+    let per_s = stage["server_instructions_per_s"].as_f64().unwrap();
+    assert!(per_s > 0.0, "{stage}");
+    let each = stage["cost"]["server_instructions"].as_f64().unwrap();
+    let tps = stage["throughput"]["transactions_per_s"].as_f64().unwrap();
+    assert!((each * tps / per_s - 1.0).abs() < 1e-6, "{each} {tps} {per_s}");
+    assert_eq!(record["plan"]["instructions"], true);
+    let text = run("runs show last").expect(0).stdout;
+    assert!(text.contains("server instructions"), "{text}");
+    let gate = programs.join("gate.toml");
+    let file = "blocks-max = 4\ncosts = [\"instructions\"]\n[options]\nsessions = 1\nwarmup = \"0s\"\nduration = \"500ms\"\n[[workload]]\nrun = \"ping\"\n";
+    std::fs::write(&gate, file).unwrap();
+    let gated = run(&format!("gate {} --output json", gate.display()));
+    let figures = gated.json()["workloads"][0]["figures"].to_string();
+    assert!(figures.contains("server_instructions_per_transaction"), "{figures}");
+}
+
+#[test]
+fn without_a_counter_instructions_are_refused_before_the_run() {
+    let database = database("costs_no_counter");
+    let ran = database.riops("run ping -c 1 --transactions 10 --instructions");
+    if ran.code == Some(0) {
+        let record = database.riops("runs show last --output json").expect(0).json();
+        assert!(record["stages"][0]["server_instructions_per_s"].as_f64().unwrap() > 0.0);
+        return;
+    }
+    assert!(ran.expect(2).stderr.contains("--instructions"));
 }
 
 /// The server as an installed PostgreSQL of this machine; needs perf and the right to use it.

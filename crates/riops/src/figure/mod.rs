@@ -3,6 +3,7 @@
 
 mod bottleneck;
 mod count;
+mod required;
 mod statistic;
 mod summary;
 mod time;

@@ -77,8 +77,8 @@ impl<'a> Figures<'a> {
             Metric::Waiting => self.waiting.map(|count| count as f64),
             Metric::Retries => count(&[Counter::Retries]),
             Metric::Reconnects => count(&[Counter::Reconnects]).filter(|_| self.is_final),
-            // Not of the transactions.
-            Metric::Probe | Metric::ProbeMax => None,
+            // Known when the stage has ended.
+            Metric::Probe | Metric::ProbeMax | Metric::Figure => None,
             Metric::Unknown => count(&[Counter::Unknown]).filter(|_| self.is_final),
         }
     }

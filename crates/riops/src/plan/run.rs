@@ -426,6 +426,11 @@ impl Plan {
     }
 
     fn validate_thresholds(&self) -> Result<(), PlanError> {
+        require!(
+            !self.abort_on_threshold
+                || self.thresholds.iter().any(|threshold| threshold.metric != Metric::Figure),
+            "--abort-on-threshold has no effect: the figures of the thresholds are known when the run has ended"
+        );
         for threshold in &self.thresholds {
             require!(
                 threshold.metric != Metric::Late || self.latency_limit.is_some(),

@@ -53,6 +53,19 @@ pub enum Metric {
     Probe,
     /// Largest value of a query of the user.
     ProbeMax,
+    /// The figure of the catalog that the threshold names.
+    Figure,
+}
+
+/// The unit with which a limit was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitUnit {
+    /// None.
+    Number,
+    /// A unit of time. The limit is in microseconds.
+    Time,
+    /// A unit of size. The limit is in bytes.
+    Size,
 }
 
 /// The part of a result that a threshold judges: a script, or one of its commands.
@@ -85,6 +98,8 @@ impl Part {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Threshold {
     text: String,
+    /// Name of the metric, as typed.
+    pub name: String,
     /// Metric that is compared.
     pub metric: Metric,
     /// The part that is judged; absent for the whole result.
@@ -93,9 +108,11 @@ pub struct Threshold {
     orderings: &'static [Ordering],
     /// Limit: in microseconds for latencies, otherwise in the unit of the metric.
     value: f64,
+    /// The unit of the limit.
+    pub unit: LimitUnit,
 }
 
-const SYNTAX: &str = "expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown; of a script: p99{script=NAME}, p99{command=N}; of --probe: probe{name=NAME}, probe_max{name=NAME}), one of < <= > >= =, and a number, with the unit us, ms or s for a latency";
+const SYNTAX: &str = "expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown; of a script: p99{script=NAME}, p99{command=N}; of --probe: probe{name=NAME}, probe_max{name=NAME}; or a figure such as server-cpu, wal-bytes), one of < <= > >= =, and a number, with the unit us, ms or s for a time";
 
 /// Relative error of the histograms that are evaluated during a run.
 const TOLERANCE: f64 = 0.01;
@@ -172,11 +189,17 @@ fn parse(text: &str) -> Option<Threshold> {
     if is_of_probe != has_probe || part.is_some() && !is_of_parts && !is_of_probe {
         return None;
     }
-    let value = match metric {
-        Metric::Time(..) => microseconds(value.trim())?,
-        _ => number(value.trim())?,
+    let value = value.trim();
+    let time = || Some((microseconds(value)?, LimitUnit::Time));
+    let size = || Some((bytes(value)?, LimitUnit::Size));
+    let plain = || Some((number(value)?, LimitUnit::Number));
+    let (value, unit) = match metric {
+        Metric::Time(..) => time()?,
+        Metric::Figure => plain().or_else(time).or_else(size)?,
+        _ => plain()?,
     };
-    Some(Threshold { text: text.trim().to_owned(), metric, part, orderings, value })
+    let (text, name) = (text.trim().to_owned(), name.trim().to_owned());
+    Some(Threshold { text, name, metric, part, orderings, value, unit })
 }
 
 /// Parses `script=NAME,command=N`.
@@ -225,8 +248,14 @@ fn metric(name: &str) -> Option<Metric> {
         "unknown" => Some(Metric::Unknown),
         "probe" => Some(Metric::Probe),
         "probe_max" => Some(Metric::ProbeMax),
-        _ => None,
+        name => is_name(name).then_some(Metric::Figure),
     }
+}
+
+/// Whether a figure may have this name.
+fn is_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.chars().all(|each| each.is_ascii_alphanumeric() || "-_".contains(each))
 }
 
 /// Parses a percentage: `99.9`, or `999` as in the names of the record.
@@ -248,6 +277,14 @@ fn microseconds(text: &str) -> Option<f64> {
         text if text.ends_with("ms") => (text.strip_suffix("ms")?, 1e3),
         text => (text.strip_suffix('s')?, 1e6),
     };
+    Some(number(digits.trim())? * factor)
+}
+
+/// Parses a size as it is shown: a kB has 1,000 bytes.
+fn bytes(text: &str) -> Option<f64> {
+    let units = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("B", 1.0)];
+    let (digits, factor) =
+        units.into_iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
     Some(number(digits.trim())? * factor)
 }
 
@@ -333,9 +370,17 @@ mod tests {
 
     #[test]
     fn rejects_invalid_thresholds_with_the_expected_syntax() {
-        for text in
-            ["", "p99", "p99<", "p99<1m", "p101<1s", "speed>1", "riops>fast", "p99=<1s", "riops>-1"]
-        {
+        for text in [
+            "",
+            "p99",
+            "p99<",
+            "p99<1m",
+            "a b>1",
+            "speed>fast",
+            "riops>fast",
+            "p99=<1s",
+            "riops>-1",
+        ] {
             let error = text.parse::<Threshold>().unwrap_err().to_string();
             assert!(error.contains("expected a metric"), "{text}");
         }

@@ -57,6 +57,7 @@ pub use find::{Prepare, prepare};
 pub use merge::{MergeError, Part as MergedPart, differing_plans, merge, merged_point};
 pub use verify::{Warmed, verify, warm};
 
+use crate::figure::Figure;
 use crate::host::Interrupt;
 use crate::plan::work::dispatch_work;
 use crate::plan::{CbcRun, LoadRun, ObserveRun, Plan, Spec, WorkPlan};
@@ -82,7 +83,8 @@ pub fn run<'a>(
     hooks: Hooks<'a>,
 ) -> Result<Record, RunError> {
     plan.validate()?;
-    let active = ActiveRun::open(plan, server, interrupt, observer)?;
+    plan.thresholds.iter().try_for_each(|each| Figure::required(each).map(|_| ()))?;
+    let active = ActiveRun::open(plan, server, interrupt, hooks)?;
     conduct(active, runner(&plan.work).as_mut())
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::fit::{MergeError, Part, VALID_SHARE, Window};
 use crate::record::{Record, StageRecord, Warning, WarningKind};
 use crate::run::verdict::{
-    STRICT, shared_dataset, strict_reasons, thresholds_of_record, unlike_planned, warnings,
+    STRICT, judge_figures, shared_dataset, strict_reasons, thresholds_of_record, unlike_planned,
+    warnings,
 };
 use crate::units::percent;
 
@@ -134,7 +135,8 @@ impl<'a> Judge<'a> {
         let ended_run = thresholds.find(|found| found.ended_run && found.stage == name);
         let ended_run = ended_run.map(|found| &found.threshold);
         let plan = &self.merged.plan;
-        let thresholds = thresholds_of_record(&stage, plan, name.as_deref(), ended_run)?;
+        let mut thresholds = thresholds_of_record(&stage, plan, name.as_deref(), ended_run)?;
+        judge_figures(&mut thresholds, self.merged, &stage);
         self.merged.thresholds.extend(thresholds);
         self.merged.stages.push(stage);
         Ok(())

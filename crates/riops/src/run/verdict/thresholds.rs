@@ -1,11 +1,12 @@
 //! Compares the thresholds of the plan with the result of a stage.
 
 use crate::engine::StageResult;
+use crate::figure::Figure;
 use crate::metrics::{Counter, Counters, Figures};
 use crate::plan::{Metric, Part, Plan, Threshold, TimeKind};
 use crate::record::{
-    AtLeast, CommandRecord, HistogramError, Latencies, LoopRecord, QuerySeries, StageRecord,
-    StoredHistogram, ThresholdRecord,
+    AtLeast, CommandRecord, HistogramError, Latencies, LoopRecord, QuerySeries, Record,
+    StageRecord, StoredHistogram, ThresholdRecord,
 };
 use crate::run::parts::Measured;
 
@@ -51,6 +52,23 @@ fn judge(
         Ok(judged(threshold, found, ended_run == Some(threshold), stage))
     };
     plan.thresholds.iter().chain(of_all).map(judged).collect()
+}
+
+/// Judges the thresholds of a stage that name a figure of the catalog.
+pub(in crate::run) fn judge_figures(
+    thresholds: &mut [ThresholdRecord],
+    record: &Record,
+    stage: &StageRecord,
+) {
+    for each in thresholds {
+        if let Ok(Some(figure)) = Figure::required(&each.threshold) {
+            let found = figure.of(record, stage).map(|value| AtLeast {
+                value: figure.in_unit_of_limit(value),
+                is_bound: figure.is_bound(stage),
+            });
+            *each = judged(&each.threshold, found, each.ended_run, each.stage.as_deref());
+        }
+    }
 }
 
 /// Returns a threshold with its measured value.

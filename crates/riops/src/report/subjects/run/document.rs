@@ -185,6 +185,11 @@ pub fn threshold_text(record: &Record, found: &ThresholdRecord) -> String {
         (Some(number), Metric::RowsPerS | Metric::TransactionsPerS | Metric::ErrorPercent) => {
             rate(number)
         }
+        (Some(value), Metric::Figure) => match Figure::required(&found.threshold) {
+            Ok(Some(Figure::Seconds)) => duration_us(value),
+            Ok(Some(figure)) => bounded(figure.text(value), found.at_least),
+            Ok(None) | Err(_) => rate(value),
+        },
         (Some(number), _) => format!("{number:.0}"),
     };
     let verdict = match found.held {
