@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (work, stop) = (PingRun::default().into(), Stop::DurationS(0.5));
     let plan = Plan { work, stop, ..Plan::default() };
     let mut test = Experiment::of_plans("ping", [("base", plan.clone()), ("head", plan)], &server);
-    test.goal = Goal::Ab(AbSettings { one_sided: true, ..AbSettings::default() });
+    test.goal = Goal::Ab(AbSettings { blocks_max: 4, one_sided: true, ..AbSettings::default() });
     let rules = GateRules { effect: test.effect, error: 0.05, limit_s: None, continues: false };
     let (store, interrupt) = (StoreLocation::File("example.sqlite".into()), Interrupt::new());
     let select = |choice: &ServerChoice| Target::at(choice.database.as_deref().unwrap_or(""));
