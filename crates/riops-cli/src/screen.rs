@@ -162,7 +162,7 @@ pub(crate) struct Streaming {
     stream: &'static dyn Stream,
     /// Whether the form has its intervals.
     intervals: bool,
-    /// The plan of the run. Of a fleet, the first agent prints.
+    /// The plan of the run, if this client prints: in a fleet, the first agent does.
     plan: Mutex<Option<Plan>>,
 }
 

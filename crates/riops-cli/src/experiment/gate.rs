@@ -202,7 +202,7 @@ impl GateFile {
     }
 }
 
-/// Returns the name of the head: another one than that of the base, also if both are the same commit, as in a test of the method.
+/// Returns a name of the head that differs from the name of the base, also if both are the same commit.
 pub(crate) fn named_apart(base: &Variant, head: &Variant) -> String {
     if head.name == base.name { format!("{} (again)", head.name) } else { head.name.clone() }
 }

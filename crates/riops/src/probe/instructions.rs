@@ -61,8 +61,7 @@ impl Instructions {
     }
 }
 
-/// The command that counts those of these processes, and of the processes that they start. One process of each session is
-/// among them.
+/// The command that counts the instructions of these processes and of the processes that they start, so also of new sessions.
 fn stat(processes: &BTreeSet<i32>) -> std::process::Command {
     perf(&["stat", "-x,", "-e", EVENT], Some(processes))
 }

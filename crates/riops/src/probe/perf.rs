@@ -103,7 +103,7 @@ pub(super) struct Running {
     /// The directory of its file.
     folder: TempDir,
     start: Instant,
-    /// Those of the server.
+    /// The processes of the server.
     processes: BTreeSet<i32>,
 }
 

@@ -57,7 +57,7 @@ const PAUSE_FACTOR: f64 = 10.0;
 /// Tolerance for a sum of interval lengths, in seconds: far below the shortest interval.
 const ROUNDING_S: f64 = 1e-6;
 
-/// What a stage does.
+/// Kind of a stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StageKind {
@@ -100,7 +100,7 @@ impl StageKind {
 pub struct StageRecord {
     /// Name of the stage.
     pub name: String,
-    /// What it does.
+    /// Kind of the stage.
     pub kind: StageKind,
     /// The statement, if it ran once.
     pub statement: Option<StatementRecord>,

@@ -91,7 +91,7 @@ impl Agent {
                 // Before it is shown: a reader of the output that waits must not keep the others waiting.
                 let (code, saved) = (exit_code(&merged), save(&merged));
                 let told = match &saved {
-                    // That it is not stored matters more than whether the others know.
+                    // The missing record matters more than whether the others know of it.
                     Saved::Failed(error) => {
                         let _ = fleet.end(&error.to_string());
                         Ok(())

@@ -35,7 +35,7 @@ pub fn published(receivers: Vec<Events>) -> Events {
     })
 }
 
-/// Returns a receiver that publishes a run beside its store. That it cannot is a notice, and no failure of the run.
+/// Returns a receiver that publishes a run beside its store. A failure to publish is a notice, and does not fail the run.
 pub(super) fn feed(location: &StoreLocation, shown: &Events) -> Events {
     let (location, shown) = (location.clone(), shown.clone());
     let publisher = Mutex::new(None::<Publisher>);

@@ -40,11 +40,11 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Runs the plan once. `show` receives the record when it is stored: the run cleans up afterwards, which may fail. Of a
+    /// Runs the plan once. `show` receives the record when it is stored: the run cleans up afterwards, which may fail. In a
     /// fleet, only the agent that has stored the record shows it.
     ///
     /// # Errors
-    /// [`SessionError`] if there is no record. That it could not be stored is no error: see [`Ran::saved`].
+    /// [`SessionError`] if there is no record. A record that cannot be stored is no error: see [`Ran::saved`].
     pub fn run(
         &self,
         plan: &Plan,

@@ -27,15 +27,15 @@ pub enum SessionError {
 /// A run that has ended.
 #[derive(Debug)]
 pub struct Ran {
-    /// The record: that of the fleet, if this agent has stored it.
+    /// The record of the fleet if this agent has stored it, otherwise of this client.
     pub record: Record,
-    /// What became of it.
+    /// Whether it was stored.
     pub saved: Saved,
     /// Id of the record of the fleet, and the exit code of its run.
     pub of_fleet: Option<(String, u8)>,
 }
 
-/// What became of a record.
+/// Whether a record was stored.
 #[derive(Debug)]
 pub enum Saved {
     /// It was not to be stored.
@@ -108,7 +108,7 @@ impl NotStored {
 pub(super) fn save(open: Option<&Store>, location: &StoreLocation, record: &Record) -> Saved {
     let save = |store: &Store| {
         match store.save(record) {
-            // That of a fleet: by an agent that has ended since.
+            // Another agent of the fleet has stored it, and has ended since.
             Err(StoreError::Exists(_)) if !record.agents.is_empty() => Ok(store.location()),
             saved => saved.map(|()| store.location()),
         }
