@@ -75,7 +75,7 @@ impl Runner<'_> {
             Some(stream) => Ok(stream.closing(record, extras)),
             None => print(form, record, &Extras { intervals, omits_password, ..*extras }),
         };
-        // Standard output is that of an observed command.
+        // An observed command writes to standard output.
         let of_command = |form: &Form, record: &Record, extras: &Extras<'_>| {
             crate::ui::print_error(&rest(form, record, extras)?);
             Ok(String::new())

@@ -1,4 +1,4 @@
-//! What the command line does with the events of a run: it shows the progress, and passes the events to programs.
+//! The receivers of the events of a run in the command line: they show the progress, and pass the events to programs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

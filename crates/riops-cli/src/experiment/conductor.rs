@@ -1,4 +1,4 @@
-//! What `riops sweep`, `riops ab`, `riops gate` and `riops bisect` have in common: they define an experiment or name a stored one, and
+//! The common part of `riops sweep`, `riops ab`, `riops gate` and `riops bisect`: they define an experiment or name a stored one, and
 //! the library conducts it.
 
 use std::collections::BTreeSet;
@@ -165,7 +165,7 @@ pub(crate) fn given_databases(target: &TargetOptions) -> Databases {
     given.map(|database| (without_password(database), database.clone())).collect()
 }
 
-/// If all cells use the same database, that of the command line replaces it.
+/// Replaces the database of all cells by the one of the command line, if they use the same.
 pub(crate) fn replace_database(experiment: &mut Experiment, target: &TargetOptions) -> Result<()> {
     let Some(given) = &target.database else {
         return Ok(());

@@ -136,6 +136,10 @@ fn instructions_are_a_cost_that_a_gate_judges() {
     assert_eq!(record["plan"]["instructions"], true);
     let text = run("runs show last").expect(0).stdout;
     assert!(text.contains("server instructions"), "{text}");
+    // An observed command has them, too.
+    let observed = run("observe --instructions --output json -- sleep 0.3").json();
+    let per_s = &observed["stages"][0]["server_instructions_per_s"];
+    assert!(per_s.as_f64().is_some_and(|per_s| per_s > 0.0), "{observed}");
     let gate = programs.join("gate.toml");
     let file = "blocks-max = 4\ncosts = [\"instructions\"]\n[options]\nsessions = 1\nwarmup = \"0s\"\nduration = \"500ms\"\n[[workload]]\nrun = \"ping\"\n";
     std::fs::write(&gate, file).unwrap();

@@ -1,4 +1,4 @@
-//! What a run reports to, and whom it asks, besides the server.
+//! The interface of a run to the other clients, the earlier runs and the receivers of its events.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -65,7 +65,7 @@ impl History for NoHistory {
     }
 }
 
-/// What a run reports to, and whom it asks. The default is a single client without earlier runs, whose events are ignored.
+/// The partners of a run besides the server. The default is a single client without earlier runs, whose events are ignored.
 pub struct Hooks<'a> {
     /// Receives the events.
     pub events: Events,

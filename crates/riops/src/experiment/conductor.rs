@@ -81,7 +81,7 @@ impl Conductor<'_> {
         let lock = lock.ok_or_else(conducted)?;
         let state = stored.state;
         match self.resume(Continued { store, lock, state, study, allow_changed: false }) {
-            // The runs of another machine cannot be compared with those of this one.
+            // Runs of different machines cannot be compared.
             Err(ConductError::Changed(changes)) => {
                 let changes = changes.join("; ");
                 self.events.notice(&format!("measuring again, because this changed: {changes}"));

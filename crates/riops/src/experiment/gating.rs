@@ -175,7 +175,7 @@ impl Steps<'_> {
             if self.conductor.interrupt.requested() {
                 return Ok(());
             }
-            // More verdicts would have a larger error than that of the search.
+            // With more verdicts, the error would be larger than the search permits.
             let judged = self.view.steps.iter().filter(|step| step.verdict.is_some()).count();
             match bisection.next(judged >= self.judged_max)? {
                 Next::Found(found) => {

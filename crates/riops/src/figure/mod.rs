@@ -275,6 +275,11 @@ fn successes_per_s(stage: &StageRecord) -> Option<f64> {
     of_loop(stage, stage.throughput.transactions_per_s).filter(|per_s| *per_s > 0.0)
 }
 
+/// Returns a key without its unit.
+fn without_unit(key: &'static str) -> &'static str {
+    key.strip_suffix("_per_s").or_else(|| key.strip_suffix("_us")).unwrap_or(key)
+}
+
 impl Figure {
     /// The figures that need facts about the server.
     pub const OF_FACTS: [Self; 3] = [
@@ -305,8 +310,7 @@ impl Figure {
 
     /// Returns the spelling in options: the key without its unit.
     pub fn option(self) -> &'static str {
-        let key = self.as_str();
-        key.strip_suffix("_per_s").or_else(|| key.strip_suffix("_us")).unwrap_or(key)
+        without_unit(self.as_str())
     }
 
     /// Returns the name, with the unit of a rate.

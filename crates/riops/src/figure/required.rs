@@ -1,6 +1,6 @@
 //! The figure that a threshold requires.
 
-use super::{Figure, Unit};
+use super::{Figure, Unit, without_unit};
 use crate::plan::{LimitUnit, Metric, PlanError, Threshold};
 
 /// Microseconds in a second, the unit of limits with a unit of time.
@@ -51,8 +51,7 @@ impl Figure {
     /// Returns the shortest name in a threshold.
     fn requirement(self) -> &'static str {
         let key = self.as_str();
-        let key = key.strip_suffix("_per_transaction").unwrap_or(key);
-        key.strip_suffix("_per_s").or_else(|| key.strip_suffix("_us")).unwrap_or(key)
+        without_unit(key.strip_suffix("_per_transaction").unwrap_or(key))
     }
 
     /// Returns a value in the unit of limits.

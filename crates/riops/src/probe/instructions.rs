@@ -1,5 +1,4 @@
-//! The instructions that the server executes, counted by perf in user mode: unlike CPU time, they do not depend on what else
-//! the machine does.
+//! The instructions that the server executes in user mode, counted by perf.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! What happens during a run, as values, and how it changes the state of a run in progress. Screen, live view, metrics and the reports of other tools are functions of an event.
+//! The events of a run, as values, and the changes of the state of a run in progress. Screen, live view, metrics and the reports of
+//! other tools are functions of an event.
 
 use std::fmt;
 use std::sync::Arc;

@@ -67,7 +67,7 @@ impl Observe {
             probe.database = Some(database.with_all_statements(is_dedicated)?);
         }
         (probe.sampler, probe.queries) = (Some(&mut sampler), Some(&mut queries));
-        probe.perf = active.perf.as_mut();
+        (probe.perf, probe.instructions) = (active.perf.as_mut(), active.instructions.as_mut());
         probe.open();
         probe.start();
         let orphans = (!run.command.is_empty()).then(Orphans::adopt);

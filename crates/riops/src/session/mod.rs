@@ -127,7 +127,7 @@ impl Session<'_> {
     }
 
     /// Stores a record. If that fails, it is written to a file.
-    pub fn save(&self, record: &Record) -> Saved {
+    fn save(&self, record: &Record) -> Saved {
         let Some(location) = &self.location else {
             return Saved::No;
         };

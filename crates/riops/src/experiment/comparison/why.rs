@@ -36,7 +36,7 @@ pub(crate) type RunBlocks<'a> = [(Vec<RunStage<'a>>, Vec<RunStage<'a>>)];
 /// The change of the time of a transaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TimeChange {
-    /// The time in A, in microseconds: the mean of the runs; without parts only that of the statements.
+    /// The time in A, in microseconds: the mean of the runs; without parts only the time of the statements.
     pub a_us: f64,
     /// The time in B.
     pub b_us: f64,

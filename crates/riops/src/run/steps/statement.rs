@@ -94,7 +94,7 @@ impl Open {
         let database = DatabaseProbe::new(&mut active.control, &tables)?;
         probe.database = Some(database.with_statements(&[sql.to_owned()].into(), true)?);
         (probe.sampler, probe.queries) = (Some(&mut self.sampler), Some(&mut queries));
-        probe.perf = active.perf.as_mut();
+        (probe.perf, probe.instructions) = (active.perf.as_mut(), active.instructions.as_mut());
         let result = run_once(&mut self.work, sql, &mut probe)
             .with_context(|| format!("{} failed", step.key()))?;
         let usage = probe.usage();
