@@ -92,9 +92,13 @@ const RULES: &[Rule] = &[
         options: &["print-histogram"],
         sources: Sources::NotEnvironment,
         reason: |set| {
-            let form = set.value("output")?;
-            let known = report::FORMS.iter().find(|known| known.name == form)?;
-            (!known.has_histogram).then(|| format!("--output {form} has no histogram"))
+            let forms = set.values("output");
+            let has_histogram = |form: &str| {
+                let form = form.split('=').next().unwrap_or_default();
+                report::FORMS.iter().any(|known| known.name == form && known.has_histogram)
+            };
+            let form = forms.last().filter(|_| !forms.iter().any(|form| has_histogram(form)))?;
+            Some(format!("--output {form} has no histogram"))
         },
     },
     Rule {
@@ -112,7 +116,7 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
-        options: &["html", "png", "output"],
+        options: &["output"],
         sources: Sources::Typed,
         reason: |set| {
             let is_planned = set.source("dry-run").is_some() && (set.is("sweep") || set.is("ab"));
@@ -134,7 +138,9 @@ const RULES: &[Rule] = &[
         options: &["failures-detailed"],
         sources: Sources::NotEnvironment,
         reason: |set| {
-            let is_shown = set.value("output")? == "pgbench" || set.source("log").is_some();
+            let has_report =
+                set.values("output").iter().any(|output| output.starts_with("pgbench"));
+            let is_shown = has_report || set.source("log").is_some();
             (!is_shown).then(|| "it requires --output pgbench or --log".to_owned())
         },
     },
@@ -188,11 +194,6 @@ const RULES: &[Rule] = &[
         reason: |set| {
             set.source("list").filter(|_| set.is("sweep")).map(|_| "--list runs nothing".into())
         },
-    },
-    Rule {
-        options: &["dry-run"],
-        sources: Sources::Typed,
-        reason: |set| (set.path == ["experiments", "show"]).then(|| "it runs nothing".into()),
     },
     Rule {
         options: &["database"],
@@ -358,9 +359,15 @@ impl SetOptions<'_> {
 
     /// The value of an option as it was typed, or its default.
     fn value(&self, long: &str) -> Option<String> {
-        let arg = self.command.get_arguments().find(|arg| arg.get_long() == Some(long))?;
-        let mut values = self.matches.get_raw(arg.get_id().as_str())?;
-        values.next_back().map(|value| value.to_string_lossy().into_owned())
+        self.values(long).pop()
+    }
+
+    /// The values of an option, which may be its default.
+    fn values(&self, long: &str) -> Vec<String> {
+        let arg = self.command.get_arguments().find(|arg| arg.get_long() == Some(long));
+        let values = arg.and_then(|arg| self.matches.get_raw(arg.get_id().as_str()));
+        let values = values.into_iter().flatten();
+        values.map(|value| value.to_string_lossy().into_owned()).collect()
     }
 
     /// What selects another server than the embedded one.

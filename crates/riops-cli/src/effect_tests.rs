@@ -240,12 +240,11 @@ fn options_without_effect_beside_others_are_refused() {
         ("riops sweep --list -d x", "--database has no effect"),
         ("riops sweep --list --trust", "--trust has no effect"),
         ("riops sweep rows --graph x.png", "--graph has no effect"),
-        ("riops sweep rows --dry-run --html x.html", "--html has no effect"),
-        ("riops ab --dry-run --png x", "--png has no effect"),
+        ("riops sweep rows --dry-run -o html=x.html", "--output has no effect"),
+        ("riops ab --dry-run -o png=x", "--output has no effect"),
         ("riops sweep ping --dry-run --output csv", "--output has no effect"),
         ("riops run ping --repeat 1 --settle 1s", "--settle has no effect"),
         ("riops run ping --no-verify", "--no-verify has no effect"),
-        ("riops experiments show --dry-run", "--dry-run has no effect"),
         ("riops runs import f -d x", "--database has no effect"),
         (
             "riops runs import f --from sysbench --pgbench-column-7 lag",
@@ -259,7 +258,10 @@ fn options_without_effect_beside_others_are_refused() {
         let option = expected.split(' ').next().unwrap();
         let at = words
             .iter()
-            .position(|word| *word == option || (option == "--database" && *word == "-d"))
+            .position(|word| {
+                *word == option
+                    || [("--database", "-d"), ("--output", "-o")].contains(&(option, word))
+            })
             .unwrap();
         let takes_value =
             words.get(at + 1).is_some_and(|next| !next.starts_with("--") && *next != "f");

@@ -1,33 +1,14 @@
-//! Writes a result to a file, completely or not at all, and reads scripts and tokens.
+//! Reads scripts and tokens from files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use riops::host::OutputFile;
 use riops::host::files::{TEXT_BYTES_MAX, read_limited, rest_limited, text_limited};
 use riops::serve::Token;
-use riops::units::text::lines;
 
 use crate::failure::UsageError;
 use crate::ui::Ui;
-
-/// Writes a text to a file, or to standard output for `-`. A file is replaced at once by a rename, so that
-/// readers never see a part of it. Characters that a terminal obeys are escaped.
-pub(crate) fn write(file: &Path, text: &str, ui: Ui) -> Result<()> {
-    write_bytes(file, lines(text).as_bytes(), ui)
-}
-
-/// Writes bytes in the same way, as they are: a page or an image.
-pub(crate) fn write_bytes(file: &Path, bytes: &[u8], ui: Ui) -> Result<()> {
-    if file == Path::new("-") {
-        return crate::ui::print_bytes(bytes);
-    }
-    let existed = file.exists();
-    OutputFile::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
-    ui.notice(&format!("{} {}", if existed { "replaced" } else { "wrote" }, file.display()));
-    Ok(())
-}
 
 /// Maximum size of a file with a token, of which 16 characters suffice.
 const TOKEN_BYTES_MAX: u64 = 4 << 10;

@@ -17,6 +17,7 @@ mod hints;
 mod measure;
 mod options;
 mod originals;
+mod output;
 mod scan;
 mod screen;
 mod settings;

@@ -1,6 +1,6 @@
 //! Runs a plan once, and prints its record. The store is also the history of earlier runs.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -8,36 +8,58 @@ use riops::dataset::{Access, Needs};
 use riops::fleet::{Membership, Role};
 use riops::plan::{ObserveRun, Plan, PreparePolicy};
 use riops::record::{DiskLimit, Note, Record};
-use riops::report::{self, Extras, Form, FormError};
+use riops::report::{self, Extras, Form, FormError, Rendered};
 use riops::run::{History, NoHistory};
 use riops::server::Target;
 use riops::session::{Ran, Saved, Session, SessionError};
 use riops::store::{self, Store, StoreLocation};
 use riops::units::text::one_line;
 
-use crate::args::{GraphOptions, ResultOptions};
+use crate::args::{GraphOptions, OutputOptions, ResultOptions};
 use crate::failure::{FAILED, NOT_VALID, exit_code, of_session};
+use crate::output::{self, Outputs};
 use crate::screen::Streaming;
 use crate::stored::{self, note_of};
 use crate::target;
 use crate::ui::Ui;
 
 /// Returns the text for a record.
-pub(crate) type Print<'a> = &'a dyn Fn(&Form, &Record, &Extras<'_>) -> Result<String, FormError>;
+pub(crate) type Print<'a> = &'a dyn Fn(&Form, &Record, &Extras<'_>) -> Result<Rendered, FormError>;
 
 /// The text of the form.
 pub(crate) fn as_in_form(
     form: &Form,
     record: &Record,
     extras: &Extras<'_>,
-) -> Result<String, FormError> {
+) -> Result<Rendered, FormError> {
     (form.print)(record, extras)
+}
+
+/// The forms of a run.
+pub(crate) struct Forms {
+    /// The form of standard output.
+    pub(crate) shown: &'static Form,
+    files: Cell<Option<Outputs>>,
+}
+
+impl Forms {
+    /// Opens the files of the forms that have one.
+    ///
+    /// # Errors
+    /// If a form does not fit the plan, or a file cannot be written.
+    pub(crate) fn open(options: &OutputOptions, plan: &Plan, ui: Ui) -> Result<Self> {
+        for output in &options.output {
+            report::form(&output.form, plan)?;
+        }
+        let files = Cell::new(Some(Outputs::open(options, Some("text"), ui)?));
+        Ok(Self { shown: report::form(options.shown(), plan)?, files })
+    }
 }
 
 /// What every run of a command needs.
 pub(crate) struct Runner<'a> {
     pub(crate) session: Session<'a>,
-    pub(crate) form: &'static Form,
+    pub(crate) forms: Forms,
     /// The parts of the form, if they are printed while the run is in progress.
     pub(crate) streaming: Option<Arc<Streaming>>,
     /// Whether the form has its intervals.
@@ -72,27 +94,27 @@ impl Runner<'_> {
         let (intervals, omits_password) = (self.intervals, given.omits_password);
         let begun = self.streaming.as_ref().and_then(|streaming| streaming.begun());
         let rest = |form: &Form, record: &Record, extras: &Extras<'_>| match begun {
-            Some(stream) => Ok(stream.closing(record, extras)),
+            Some(stream) => Ok(Rendered::Data(stream.closing(record, extras))),
             None => print(form, record, &Extras { intervals, omits_password, ..*extras }),
         };
         // An observed command writes to standard output.
         let of_command = |form: &Form, record: &Record, extras: &Extras<'_>| {
-            crate::ui::print_error(&rest(form, record, extras)?);
-            Ok(String::new())
+            crate::ui::print_error(&rest(form, record, extras)?.into_text());
+            Ok(Rendered::Data(String::new()))
         };
         let observed = record.plan.work.get::<ObserveRun>();
         let runs_a_command = observed.is_some_and(|run| !run.command.is_empty());
         let print: Print<'_> =
-            if self.form.name == "text" && runs_a_command { &of_command } else { &rest };
+            if self.forms.shown.name == "text" && runs_a_command { &of_command } else { &rest };
         let (text, store) = match saved {
             Saved::No => ("no (--no-store)".to_owned(), None),
             Saved::In(location) => {
                 (format!("{} in {location}", record.id), Some(given.store.as_str()))
             }
-            Saved::Failed(error) => (given.complete(&format!("NO: {error}")), None),
+            Saved::Failed(error) => (format!("NO: {error}"), None),
         };
-        let options = (self.graph_options, (Some(given.server.as_str()), store));
-        print_with(record, &text, self.form, options, print)
+        let options = (Some(given.server.as_str()), store);
+        print_with(record, &text, &self.forms, (self.graph_options, options), (print, self.ui))
     }
 }
 
@@ -111,38 +133,37 @@ fn access(plan: &Plan) -> Access<'_> {
     }
 }
 
-/// Prints a record in a form. The commands to try have the options for its server, if known, and for its store, if
-/// the run is stored. If the form has no verdict, prints the reasons for an invalid run and the breached
-/// thresholds to standard error.
+/// Prints a record in a form, and writes it to the files of the others. The commands to try have the options for its server, if
+/// known, and for its store, if the run is stored. If the printed form has no verdict, prints the reasons for an invalid run
+/// and the breached thresholds to standard error.
 pub(crate) fn print(
     record: &Record,
     stored: &str,
-    form: &Form,
-    options: (&GraphOptions, (Option<&str>, Option<&str>)),
+    forms: &Forms,
+    options: RecordText<'_>,
+    ui: Ui,
 ) -> Result<()> {
-    print_with(record, stored, form, options, &as_in_form)
+    print_with(record, stored, forms, options, (&as_in_form, ui))
 }
 
-/// The same with another text for the record.
+/// The options of the histogram, and those for the server and the store in commands.
+pub(crate) type RecordText<'a> = (&'a GraphOptions, (Option<&'a str>, Option<&'a str>));
+
+/// The same with another text for the record on standard output.
 fn print_with(
     record: &Record,
     stored: &str,
-    form: &Form,
-    (graph_options, (server, store)): (&GraphOptions, (Option<&str>, Option<&str>)),
-    print: Print<'_>,
+    forms: &Forms,
+    (graph_options, (server, store)): RecordText<'_>,
+    (print, ui): (Print<'_>, Ui),
 ) -> Result<()> {
     let extras = Extras::new(stored, crate::ui::output_lines())
         .with_histogram(graph_options.histogram())
         .with_options(server, store);
-    let text = print(form, record, &extras)?;
-    // Only these contain a document, whose values are escaped.
-    match form.name {
-        "text" | "pgio" => crate::ui::print_colored(&text),
-        _ => crate::ui::print(&text),
-    }?;
-    if !form.has_verdict {
+    output::print(&print(forms.shown, record, &extras)?, ui)?;
+    if !forms.shown.has_verdict {
         let reasons = || record.verdict.reasons.iter().map(|reason| format!("NOT VALID: {reason}"));
-        for error in (form.errors)(record).unwrap_or_else(|| reasons().collect()) {
+        for error in (forms.shown.errors)(record).unwrap_or_else(|| reasons().collect()) {
             // The lines of a message of the server, none of which looks like one of riops.
             let own = |line: &str| if line.starts_with("riops") { "  " } else { "" };
             let texts = error.lines().map(|line| format!("{}{}", own(line), one_line(line)));
@@ -154,7 +175,12 @@ fn print_with(
             crate::ui::error(&one_line(&format!("run {run}: threshold {text}")));
         }
     }
-    Ok(())
+    forms.files.take().map_or(Ok(()), |files| {
+        files.write(|name, lines| {
+            let form = report::form(name, &record.plan)?;
+            Ok((form.print)(record, &Extras { lines, ..extras })?)
+        })
+    })
 }
 
 /// The exit code of a run that is printed in a form.

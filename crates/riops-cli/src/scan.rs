@@ -92,14 +92,21 @@ impl CommandLine {
 
     /// Returns the last value of the option with this long name; `None` if it was not typed.
     pub(crate) fn value(&self, long: &str) -> Option<OsString> {
+        self.values(long).pop()
+    }
+
+    /// Returns the values of the option with this long name, of the innermost command for which it was typed.
+    pub(crate) fn values(&self, long: &str) -> Vec<OsString> {
         let levels = self.levels();
-        let (_, innermost) = levels.last()?;
-        levels.iter().rev().find_map(|(command, matches)| {
+        let innermost = levels.last().map(|(_, matches)| *matches);
+        let of_level = |(command, matches): &(&Command, &ArgMatches)| {
             let arg = command.get_arguments().find(|arg| arg.get_long() == Some(long))?;
-            let (_, value) =
-                typed(arg, if arg.is_global_set() { innermost } else { matches }).pop()?;
-            Some(value.to_owned())
-        })
+            let matches = innermost.filter(|_| arg.is_global_set()).unwrap_or(matches);
+            let values: Vec<OsString> =
+                typed(arg, matches).into_iter().map(|(_, value)| value.to_owned()).collect();
+            Some(values).filter(|values| !values.is_empty())
+        };
+        levels.iter().rev().find_map(of_level).unwrap_or_default()
     }
 
     /// Returns whether `-h` was typed and not `--help`.

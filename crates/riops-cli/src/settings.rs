@@ -196,10 +196,13 @@ fn error_form(line: &CommandLine, values: &Values) -> ErrorForm {
     if !line.has_option("output") {
         return ErrorForm::Text;
     }
-    let from_file = || values.get("output").and_then(|values| values.last()).map(OsString::from);
-    let from_environment = || std::env::var_os(variable("output"));
-    let output = line.value("output").or_else(from_environment).or_else(from_file);
-    if output.is_some_and(|output| output == "json") { ErrorForm::Json } else { ErrorForm::Text }
+    let from_file = || values.get("output").into_iter().flatten().map(OsString::from).collect();
+    let outputs = match (line.values("output"), std::env::var_os(variable("output"))) {
+        (typed, _) if !typed.is_empty() => typed,
+        (_, Some(value)) => vec![value],
+        (_, None) => from_file(),
+    };
+    if outputs.iter().any(|output| output == "json") { ErrorForm::Json } else { ErrorForm::Text }
 }
 
 /// Replaces clap's suggestion for an unknown option. clap also suggests options whose names have little in

@@ -5,11 +5,11 @@ use clap::{Arg, Command};
 /// The commands with a short help, and the options that it shows: at most ten each.
 const SHORT: [(&str, &str); 21] = [
     ("run", "plan prepare dump-plan output repeat database"),
-    ("sweep", "resume list axis repeat find-saturation set dry-run html output database"),
-    ("ab", "trust resume set blocks-max dry-run html output database"),
-    ("gallery", "output label tag fact since compare title with-hosts store"),
-    ("gate", "base head build trust exit-code markdown junit html output database"),
-    ("bisect", "good bad build trust html output database"),
+    ("sweep", "resume list axis repeat find-saturation set dry-run output database"),
+    ("ab", "trust resume set blocks-max dry-run output database"),
+    ("gallery", "label tag fact since compare title with-hosts store"),
+    ("gate", "base head build trust exit-code output database"),
+    ("bisect", "good bad build trust output database"),
     (
         "run rows",
         "batch update-percent sessions duration rate threshold label output rows database",

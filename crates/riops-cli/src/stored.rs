@@ -21,7 +21,7 @@ pub(crate) fn location(options: &StoreOptions, ui: Ui) -> Result<StoreLocation> 
     Ok(location)
 }
 
-/// Opens the store; creates or migrates it if necessary.
+/// Opens the store; creates it if necessary.
 pub(crate) fn open(options: &StoreOptions, ui: Ui) -> Result<Store> {
     Ok(store::open(&location(options, ui)?, ui.interrupt)?)
 }

@@ -5,7 +5,8 @@ use clap::{Args, ValueEnum};
 use riops::experiment::HistoryChoice;
 use riops::figure::CostKind;
 
-use super::runs::{FilterOptions, Output};
+use super::output::{FINDINGS, Forms, OutputOptions};
+use super::runs::FilterOptions;
 use super::shared::StoreOptions;
 
 /// Smallest relevant effect by default: runs on one machine often differ by 1 to 2 %.
@@ -13,6 +14,7 @@ const EFFECT: Share = Share(0.02);
 
 /// Two groups of stored runs
 #[derive(Debug, Args)]
+#[command(mut_arg("output", |arg| arg.value_parser(Forms::new(FINDINGS))))]
 pub(crate) struct Compare {
     /// A run (start or end of its id, or `last`), a label, or a tag (KEY=VALUE or KEY)
     pub(crate) a: String,
@@ -27,9 +29,8 @@ pub(crate) struct Compare {
     /// Exit with 99 if a figure of B is slower, if there is no verdict, or if a cost of a transaction is higher
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub(crate) fail_on: Vec<FailOnVerdict>,
-    /// Output format
-    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
-    pub(crate) output: ComparisonOutput,
+    #[command(flatten)]
+    pub(crate) outputs: OutputOptions,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
 }
@@ -54,9 +55,8 @@ pub(crate) struct History {
     /// Judge the newest level of each series against the best one since the last acknowledged run: exit with 1 if it is slower
     #[arg(long, conflicts_with = "fail_on")]
     pub(crate) gate: bool,
-    /// Output format
-    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
-    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) outputs: OutputOptions,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
 }
@@ -103,14 +103,6 @@ fn history_figure() -> impl TypedValueParser<Value = HistoryChoice> {
         let found = HistoryChoice::all().find(|each| each.option == name);
         found.ok_or("not a figure of stored stages")
     })
-}
-
-// The form of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ComparisonOutput {
-    Text,
-    Json,
-    Markdown,
 }
 
 /// A share, typed in percent.

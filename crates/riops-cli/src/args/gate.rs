@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use riops::units::Span;
 
+use super::output::{FINDINGS, Forms, GATE, OutputOptions};
 use super::shared::{StoreOptions, TargetOptions, TrustOption};
 
 /// Fail if a variant is slower than another one: two servers, databases, settings or builds
 #[derive(Debug, Args)]
-#[command(after_help = GATE_EXAMPLES)]
+#[command(after_help = GATE_EXAMPLES, mut_arg("output", |arg| arg.value_parser(Forms::new(GATE))))]
 pub(crate) struct Gate {
     /// File with the workloads and the variants
     pub(crate) file: PathBuf,
@@ -23,11 +23,6 @@ pub(crate) struct Gate {
     /// How the exit code says that the result is inconclusive; bisect: 125, as `git bisect run` expects
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub(crate) exit_code: ExitCodes,
-    #[arg(long, value_name = "FILE", help = "Write the result as JUnit XML")]
-    pub(crate) junit: Option<PathBuf>,
-    /// Write the result as Markdown, for a comment
-    #[arg(long, value_name = "FILE")]
-    pub(crate) markdown: Option<PathBuf>,
     /// Print annotations of GitHub to standard error [default: on in GitHub Actions]
     #[arg(long)]
     pub(crate) annotations: bool,
@@ -58,13 +53,10 @@ The same command continues after an interruption: all measurements are stored.";
 
 /// Result, builds, store and server
 #[derive(Debug, Args)]
+#[command(mut_arg("output", |arg| arg.value_parser(Forms::new(FINDINGS))))]
 pub(crate) struct JudgedOptions {
-    /// Write the result as an HTML page
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Output format
-    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(["text", "json", "markdown"]))]
-    pub(crate) output: String,
+    #[command(flatten)]
+    pub(crate) outputs: OutputOptions,
     #[command(flatten)]
     pub(crate) build: BuildOptions,
     #[command(flatten)]
@@ -112,7 +104,7 @@ impl BuildOptions {
 
 const GATE_EXAMPLES: &str = "\
 Example:
-  riops gate gate.toml --base origin/main --markdown summary.md --junit gate.xml --trust
+  riops gate gate.toml --base origin/main --trust -o markdown=summary.md -o junit=gate.xml
 
   # gate.toml
   effect = \"3%\"

@@ -7,6 +7,7 @@ pub(crate) mod gate;
 mod load;
 mod observe;
 mod oltp;
+pub(crate) mod output;
 mod parsers;
 mod ping;
 mod point;
@@ -31,14 +32,15 @@ use riops::units::{Size, Span};
 use crate::failure::ErrorForm;
 use crate::hints::Given;
 
-pub(crate) use compare::{Compare, ComparisonOutput, FailOn, FailOnVerdict, History, parse_share};
+pub(crate) use compare::{Compare, FailOn, FailOnVerdict, History, parse_share};
 pub(crate) use fleet::ManifestOptions;
 pub(crate) use load::GenerateCsv;
+pub(crate) use output::OutputOptions;
 pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use run::{GraphOptions, LiveOptions, PlanOptions, ResultOptions, RunWorkload};
 pub(crate) use runs::{
-    Export, FilterOptions, Import, ListOptions, ListOutput, MergeOptions, Output, RemoveOptions,
-    Report, Serve, TagOptions,
+    Export, FilterOptions, Import, ListOptions, MergeOptions, RemoveOptions, Report, Serve,
+    TagOptions,
 };
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use shared::{
@@ -147,12 +149,12 @@ pub(crate) fn built() -> &'static clap::Command {
 /// The command line, derived except for the output forms: each workload lists its own.
 fn derived_command() -> clap::Command {
     let whole = Arguments::command().mut_subcommand("observe", |observe| {
-        observe.mut_arg("output", |output| run::output_of("observe", output))
+        observe.mut_arg("output", |output| output::of_run("observe", output))
     });
     WorkPlan::executable_names().into_iter().fold(whole, |command, workload| {
         let command = command.mut_subcommand("run", |run| {
             run.mut_subcommand(workload.clone(), |inner| {
-                inner.mut_arg("output", |output| run::output_of(&workload, output))
+                inner.mut_arg("output", |output| output::of_run(&workload, output))
             })
         });
         command.mut_subcommand("sweep", |sweep| sweep.mut_subcommand(workload, sweep::adapted))
@@ -493,9 +495,8 @@ pub(crate) struct Doctor {
     /// With --disk: where the result is stored
     #[command(flatten)]
     pub(crate) store: StoreOptions,
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) outputs: OutputOptions,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }
@@ -505,6 +506,7 @@ pub(crate) enum Runs {
     /// List stored runs, newest first
     List(Box<ListOptions>),
     /// Show the results of a stored run
+    #[command(mut_arg("output", |arg| arg.value_parser(output::of_runs())))]
     Show {
         /// Start or end of the run id, or `last`
         #[arg(default_value = "last")]
@@ -512,7 +514,7 @@ pub(crate) enum Runs {
         #[command(flatten)]
         store: StoreOptions,
         #[command(flatten)]
-        output: run::RunOutputOptions,
+        outputs: OutputOptions,
         #[command(flatten)]
         graph_options: GraphOptions,
     },

@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Result;
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, Args};
+use clap::Args;
 use riops::host::machine;
 use riops::plan::{
     Drain, Driver, ErrorPolicy, LatencyLimit, NamedQuery, OnError, Plan, PlanError, Prometheus,
     Protocol, Schedule, Spread, Stop, Threshold, Unrecorded, WorkPlan,
 };
 use riops::record::Record;
-use riops::report::{self, Scale};
+use riops::report::Scale;
 use riops::serve::ListenAddress;
 use riops::units::{Count, Span, UnitError};
 
 use super::fleet::FleetOptions;
+use super::output::{OutputOptions, of_runs};
 use super::parsers::{
     OrDefault, Switch, choice, name_of, parse_pair, parse_png, parse_threshold,
     parse_time_with_unit,
@@ -241,7 +241,7 @@ pub(crate) struct PlanOptions {
 
 /// Store and output
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Run")]
+#[command(next_help_heading = "Run", mut_arg("output", |arg| arg.value_parser(of_runs())))]
 pub(crate) struct ResultOptions {
     #[command(flatten)]
     pub(crate) store: StoreOptions,
@@ -258,7 +258,7 @@ pub(crate) struct ResultOptions {
     #[arg(long)]
     pub(crate) dump_plan: bool,
     #[command(flatten)]
-    pub(crate) output: RunOutputOptions,
+    pub(crate) outputs: OutputOptions,
     #[command(flatten)]
     pub(crate) repeat: RepeatOptions,
     #[command(flatten)]
@@ -414,33 +414,6 @@ impl LoopOptions {
             _ => given.map_or(Plan::default().stop, Stop::DurationS),
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RunOutputOptions {
-    /// Output format; pgio: text followed by PGIO's report; sysbench and ysql-bench: their reports; cbc: lines for its collector
-    // For the commands that do not know the workload; see `output_of`.
-    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(report::FORMS.each_ref().map(|form| form.name)))]
-    pub(crate) output: String,
-}
-
-/// Restricts `--output` to the forms that a workload supports.
-pub(super) fn output_of(workload: &str, output: Arg) -> Arg {
-    let Some(work) = WorkPlan::default_of(workload) else {
-        return output;
-    };
-    let names = report::forms_for(&Plan { work, ..Plan::default() });
-    let meaning = [
-        ("pgio", "; pgio: text followed by PGIO's report"),
-        ("sysbench", "; sysbench: its report"),
-        ("sysbench-1.1", "; sysbench-1.1: that of version 1.1"),
-        ("ysql-bench", "; ysql-bench: its report"),
-        ("cbc", "; cbc: lines for its collector"),
-        ("pgbench", "; pgbench: its report"),
-    ];
-    let own = meaning.into_iter().filter(|(name, _)| names.contains(name));
-    let own: String = own.map(|(_, text)| text).collect();
-    output.value_parser(PossibleValuesParser::new(names)).help(format!("Output format{own}"))
 }
 
 /// Histogram and graph

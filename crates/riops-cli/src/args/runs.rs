@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
 use riops::import::{Column7, Format};
-use riops::report::export::{CsvRows, ExportFormat};
+use riops::report::export::CsvRows;
 use riops::serve::ListenAddress;
 use riops::store::Sort;
 
+use super::output::{EXPORT, Forms, LIST, OutputOptions, REPORT, of_runs};
 use super::parsers::{TYPED_ONLY, parse_instant, parse_pair, parse_period_end};
-use super::run::RunOutputOptions;
 use super::shared::StoreOptions;
 use crate::failure::UsageError;
 
@@ -46,6 +46,7 @@ pub(crate) struct FilterOptions {
 
 /// Which runs, and how they are listed
 #[derive(Debug, Args)]
+#[command(mut_arg("output", |arg| arg.value_parser(Forms::new(LIST))))]
 pub(crate) struct ListOptions {
     #[command(flatten)]
     pub(crate) filter: FilterOptions,
@@ -59,26 +60,8 @@ pub(crate) struct ListOptions {
     pub(crate) limit: u32,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) output: ListOutput,
-}
-
-// An output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    // No doc comments here: clap would print them as long help.
-    Text,
-    Json,
-}
-
-// An output format of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ListOutput {
-    // No doc comments here: clap would print them as long help.
-    Text,
-    Json,
-    Csv,
+    #[command(flatten)]
+    pub(crate) outputs: OutputOptions,
 }
 
 /// Which run, and its new tags
@@ -128,6 +111,7 @@ pub(crate) struct AckOptions {
 
 /// Which runs, and the label of the merged one
 #[derive(Debug, Args)]
+#[command(mut_arg("output", |arg| arg.value_parser(of_runs())))]
 pub(crate) struct MergeOptions {
     /// Start or end of the id of each run, a label, or KEY=VALUE of a tag
     #[arg(required = true, value_name = "RUN")]
@@ -141,7 +125,7 @@ pub(crate) struct MergeOptions {
     #[command(flatten)]
     pub(crate) store: StoreOptions,
     #[command(flatten)]
-    pub(crate) output: RunOutputOptions,
+    pub(crate) outputs: OutputOptions,
 }
 
 /// Which runs
@@ -157,16 +141,9 @@ pub(crate) struct RemoveOptions {
     pub(crate) store: StoreOptions,
 }
 
-// The format of an export. No doc comments: clap would print them as long help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ExportName {
-    Json,
-    Csv,
-    Openmetrics,
-}
-
 /// What to export
 #[derive(Debug, Args)]
+#[command(mut_arg("output", |arg| arg.value_parser(Forms::new(EXPORT)).default_value("json")))]
 pub(crate) struct Export {
     /// Start or end of a run id, a label, a tag (KEY=VALUE or KEY), or `last`
     #[arg(default_value = "last", value_name = "RUN")]
@@ -174,38 +151,30 @@ pub(crate) struct Export {
     /// Export all runs, oldest first
     #[arg(long, conflicts_with = "runs")]
     pub(crate) all: bool,
-    /// Output format; csv: a row per stage; openmetrics: the time series, for promtool
-    #[arg(long, value_enum, default_value = "json")]
-    format: ExportName,
-    /// With --format csv: a row per interval
+    #[command(flatten)]
+    pub(crate) outputs: OutputOptions,
+    /// In CSV: a row per interval instead of a row per stage
     #[arg(long, conflicts_with = "latencies")]
     series: bool,
-    /// With --format csv: a row per bucket of the latency histograms
+    /// In CSV: a row per bucket of the latency histograms
     #[arg(long)]
     latencies: bool,
-    /// Output file; replaced if it exists; - for standard output
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
-    pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
 }
 
 impl Export {
-    /// The format with its kind of rows.
-    pub(crate) fn format(&self) -> Result<ExportFormat, UsageError> {
+    /// The rows of the CSV.
+    pub(crate) fn rows(&self) -> Result<CsvRows, UsageError> {
         let rows = match (self.series, self.latencies) {
             (true, _) => CsvRows::Series,
             (_, true) => CsvRows::Latencies,
-            _ => CsvRows::Stages,
+            _ => return Ok(CsvRows::Stages),
         };
-        match self.format {
-            ExportName::Csv => Ok(ExportFormat::Csv(rows)),
-            _ if rows != CsvRows::Stages => {
-                Err(UsageError("--series and --latencies require --format csv".to_owned()))
-            }
-            ExportName::Json => Ok(ExportFormat::Json),
-            ExportName::Openmetrics => Ok(ExportFormat::OpenMetrics),
+        if self.outputs.output.iter().all(|output| output.form != "csv") {
+            return Err(UsageError("--series and --latencies require --output csv".to_owned()));
         }
+        Ok(rows)
     }
 }
 
@@ -260,21 +229,17 @@ fn parse_column_7(text: &str) -> Result<Column7, String> {
     }
 }
 
+const REPORT_HELP: &str = "Output format; with =FILE into a file, which is replaced (repeatable); png: into a folder [default: html=riops-ID.html]";
+
 /// Which runs, and the file to write
 #[derive(Debug, Args)]
+#[command(mut_arg("output", |arg| arg.value_parser(Forms::new(REPORT)).default_value(None).help(REPORT_HELP)))]
 pub(crate) struct Report {
     /// Start or end of the id of each run, a label, a tag (`NAME` or `NAME=VALUE`), or `last`
     #[arg(default_value = "last", value_name = "RUN")]
     pub(crate) runs: Vec<String>,
-    /// Write a summary in GitHub's Markdown instead of the page, to standard output or --file
-    #[arg(long)]
-    pub(crate) markdown: bool,
-    /// Write each chart as a PNG file to this directory instead of the page [default: the current directory]
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
-    pub(crate) png: Option<PathBuf>,
-    /// Output file; - for standard output [default: riops-ID.html in the current directory]
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) outputs: OutputOptions,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
 }
@@ -283,8 +248,7 @@ pub(crate) struct Report {
 #[derive(Debug, Args)]
 pub(crate) struct GalleryOptions {
     /// Folder of the site: a new or an empty one, or a gallery, which is replaced
-    #[arg(short, long, value_name = "FOLDER")]
-    pub(crate) output: PathBuf,
+    pub(crate) folder: PathBuf,
     #[command(flatten)]
     pub(crate) filter: FilterOptions,
     /// Add a comparison of two labels, tags or runs (repeatable)

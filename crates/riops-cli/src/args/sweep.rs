@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use riops::experiment::{Order, Reset, Search};
 use riops::units::Span;
@@ -10,6 +9,7 @@ use riops::units::Span;
 use super::SweepWorkload;
 use super::compare::{Share, parse_share};
 use super::fleet::FleetOptions;
+use super::output::{Forms, OutputOptions, STUDY};
 use super::parsers::{OrDefault, choice, parse_pair};
 use super::runs::NoteOptions;
 use super::shared::{StoreOptions, TargetOptions, TrustOption};
@@ -60,7 +60,7 @@ const DEFINED_OF_SWEEP: [&str; 6] =
     ["axis", "run_order", "baseline", "find_saturation", "sessions_max", "repeat"];
 
 /// Options that have no meaning for a list.
-const NOT_LISTED: [&str; 4] = ["time_limit", "dry_run", "html", "png"];
+const NOT_LISTED: [&str; 2] = ["time_limit", "dry_run"];
 
 /// Continuation of an experiment
 #[derive(Debug, Args)]
@@ -78,7 +78,7 @@ pub(crate) struct ResumeOptions {
 
 /// Options that `riops run` has as well
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Experiment")]
+#[command(next_help_heading = "Experiment", mut_arg("output", |arg| arg.value_parser(Forms::new(STUDY))))]
 pub(crate) struct OwnOptions {
     /// Replace an option of the file (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
@@ -89,9 +89,8 @@ pub(crate) struct OwnOptions {
     /// Random seed of the order and of the keys [default: from the operating system]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Output format
-    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(STUDY_FORMS))]
-    pub(crate) output: String,
+    #[command(flatten)]
+    pub(crate) outputs: OutputOptions,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
     #[command(flatten)]
@@ -130,23 +129,9 @@ pub(crate) struct ExperimentOptions {
     pub(crate) sessions_max: Option<u32>,
     #[command(flatten)]
     pub(crate) conditions: ConditionOptions,
-    #[command(flatten)]
-    pub(crate) results: StudyOptions,
-}
-
-/// What is printed and written
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Experiment")]
-pub(crate) struct StudyOptions {
     /// Print the cells and the estimated time, without running anything
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Write the result as an HTML page
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Write each chart as a PNG file to this directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) png: Option<PathBuf>,
 }
 
 /// What happens between the runs
@@ -176,9 +161,6 @@ pub(crate) struct ConditionOptions {
     pub(crate) time_limit: Option<Span>,
 }
 
-/// The output formats of an experiment.
-pub(crate) const STUDY_FORMS: [&str; 4] = ["text", "json", "markdown", "csv"];
-
 /// Options of `riops run` that show or store a single run, and have no meaning for an experiment.
 pub(crate) const SINGLE_RUN_ONLY: [&str; 15] = [
     "dump-plan",
@@ -202,9 +184,7 @@ pub(crate) const SINGLE_RUN_ONLY: [&str; 15] = [
 pub(super) fn adapted(command: clap::Command) -> clap::Command {
     let command = command
         .mut_arg("repeat", |arg| arg.help("Runs of each cell").or_default(REPEATS))
-        .mut_arg("output", |arg| {
-            arg.value_parser(PossibleValuesParser::new(STUDY_FORMS)).help("Output format")
-        });
+        .mut_arg("output", |arg| arg.value_parser(Forms::new(STUDY)));
     command.mut_args(|arg| {
         let is_hidden = arg.get_long().is_some_and(|long| SINGLE_RUN_ONLY.contains(&long));
         arg.hide(is_hidden)
@@ -224,7 +204,8 @@ pub(crate) struct SweepOf<T: Args> {
 #[derive(Debug, Args)]
 #[command(
     after_help = AB_EXAMPLES,
-    mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED).conflicts_with("blocks_max"))
+    mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED).conflicts_with("blocks_max")),
+    mut_arg("output", |arg| arg.value_parser(Forms::new(STUDY)))
 )]
 pub(crate) struct Ab {
     /// File with the workload and the options of variant A, as for --config; without B an experiment with two cells
@@ -250,11 +231,11 @@ pub(crate) struct Ab {
     pub(crate) effect: Option<Share>,
     #[command(flatten)]
     pub(crate) conditions: ConditionOptions,
+    /// Print the cells and the estimated time, without running anything
+    #[arg(long, help_heading = "Experiment")]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
-    pub(crate) results: StudyOptions,
-    /// Output format
-    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(STUDY_FORMS))]
-    pub(crate) output: String,
+    pub(crate) outputs: OutputOptions,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
     #[command(flatten)]
@@ -267,23 +248,19 @@ pub(crate) struct Ab {
 pub(crate) enum Experiments {
     /// List the stored experiments, newest first
     List {
-        /// Output format
-        #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(["text", "json"]))]
-        output: String,
+        #[command(flatten)]
+        outputs: OutputOptions,
         #[command(flatten)]
         store: StoreOptions,
     },
     /// Show the results of an experiment, also of one in progress
-    #[command(mut_arg("dry_run", |arg| arg.hide(true)))]
+    #[command(mut_arg("output", |arg| arg.value_parser(Forms::new(STUDY))))]
     Show {
         /// Start or end of its id, its name, or `last`
         #[arg(default_value = "last")]
         experiment: String,
-        /// Output format
-        #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(STUDY_FORMS))]
-        output: String,
         #[command(flatten)]
-        results: StudyOptions,
+        outputs: OutputOptions,
         #[command(flatten)]
         store: StoreOptions,
     },

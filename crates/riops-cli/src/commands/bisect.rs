@@ -5,15 +5,16 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::experiment::{BisectSearch, Bisected, ConductError, ServerChoice, Variant};
-use riops::report::{self, Findings, experiment};
+use riops::report::{self, Rendered, experiment, findings_in};
 use riops::units::text::json_text;
 
-use super::gate::{builder, write_page};
+use super::gate::builder;
 use crate::args::gate::Bisect;
 use crate::experiment::conductor::{conductor, select};
 use crate::experiment::gate::GateFile;
-use crate::experiment::results::print_findings;
+use crate::experiment::results;
 use crate::failure::{FAILED, INTERRUPTED, of_conduct, refuse};
+use crate::output::Outputs;
 use crate::ui::Ui;
 
 /// Conducts the bisection, and continues it if it was interrupted: finished measurements are found in the store.
@@ -36,8 +37,9 @@ pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
         rules: gate.rules(options.both.build.time_limit_s())?,
         tests: &tests,
     };
+    let outputs = Outputs::open(&options.both.outputs, Some("text"), ui)?;
     let bisected = conductor.bisect(&search).map_err(of_conduct)?;
-    show(options, &bisected, ui)?;
+    show(&bisected, outputs)?;
     bisected.ended.map_err(of_conduct)?;
     Ok(ExitCode::from(match bisected.view.found.as_slice() {
         _ if ui.interrupt.requested() => INTERRUPTED,
@@ -47,17 +49,19 @@ pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
 }
 
 /// Prints the result, and what changed with the commit that was found.
-fn show(options: &Bisect, bisected: &Bisected, ui: Ui) -> Result<()> {
+fn show(bisected: &Bisected, outputs: Outputs) -> Result<()> {
     let document = report::bisection(&bisected.view);
-    let causes = bisected.cause.iter();
-    let causes = causes.map(|study| experiment::experiment(&experiment::view(study)));
-    let causes: Vec<Findings> = causes.collect();
-    match options.both.output.as_str() {
-        "json" => crate::ui::print(&json_text(&bisected.view)?)?,
-        form => causes
-            .iter()
-            .chain([&document])
-            .try_for_each(|findings| print_findings(findings, form))?,
-    }
-    write_page(&options.both, "riops bisect", &document, ui)
+    outputs.emit(|form, lines| {
+        if form == "json" {
+            return Ok(Rendered::Data(json_text(&bisected.view)?));
+        }
+        let mut rendered = findings_in(form, &document, lines)?;
+        if let Rendered::Text(text) | Rendered::Data(text) = &mut rendered {
+            for study in bisected.cause.iter().rev() {
+                let cause = results::rendered(&experiment::view(study), form, lines)?;
+                text.insert_str(0, &cause.into_text());
+            }
+        }
+        Ok(rendered)
+    })
 }

@@ -5,15 +5,16 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::experiment::comparison::{self, Comparison, Group};
 use riops::experiment::{GateVerdict, history_of};
-use riops::report;
+use riops::report::{self, Rendered, document_text, findings_in};
 use riops::stats::{Outcome, Settings};
 use riops::store::{RunFilter, RunKey, Store};
 use riops::units::format::number_of;
 use riops::units::text::json_text;
 
 use super::report::filter;
-use crate::args::{Compare, ComparisonOutput, FailOn, FailOnVerdict, History, Output};
+use crate::args::{Compare, FailOn, FailOnVerdict, History};
 use crate::failure::{BREACHED, FAILED, refuse};
+use crate::output::Outputs;
 use crate::stored;
 use crate::ui::Ui;
 
@@ -21,15 +22,12 @@ use crate::ui::Ui;
 pub(super) fn compare(options: &Compare, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, ui)?;
     let comparison = comparison_of(options, &store)?;
-    let document = || report::comparison(&comparison);
-    match options.output {
-        ComparisonOutput::Text => {
-            let text = report::findings_text(&document(), crate::ui::output_lines());
-            crate::ui::print_colored(&ui.given().complete(&text))
-        }
-        ComparisonOutput::Json => crate::ui::print(&json_text(&comparison)?),
-        ComparisonOutput::Markdown => crate::ui::print(&report::findings_markdown(&document())),
-    }?;
+    Outputs::open(&options.outputs, Some("text"), ui)?.emit(|form, lines| {
+        Ok(match form {
+            "json" => Rendered::Data(json_text(&comparison)?),
+            form => findings_in(form, &report::comparison(&comparison), lines)?,
+        })
+    })?;
     let cost = |what: &FailOnVerdict| match what {
         FailOnVerdict::Cost(kind) => Some(*kind),
         FailOnVerdict::Slower | FailOnVerdict::Inconclusive => None,
@@ -99,11 +97,13 @@ pub(super) fn history(options: &History, ui: Ui) -> Result<ExitCode> {
     for each in &mut series {
         each.explain(&record);
     }
-    let text = match options.output {
-        Output::Text => crate::ui::text(&report::history_document(&series, options.gate)),
-        Output::Json => json_text(&series)?,
-    };
-    crate::ui::print(&ui.given().complete(&text))?;
+    Outputs::open(&options.outputs, Some("text"), ui)?.emit(|form, lines| {
+        if form == "json" {
+            return Ok(Rendered::Data(json_text(&series)?));
+        }
+        let document = report::history_document(&series, options.gate);
+        Ok(Rendered::Text(document_text(&document, lines)))
+    })?;
     if options.gate {
         let done = runs.iter().filter(|run| run.status == "done");
         let newest = done.map(|run| &run.started_at).max();

@@ -10,7 +10,7 @@ use riops::engine::calibrate;
 use riops::probe::disk::{DiskError, measure};
 use riops::probe::{Place, perf};
 use riops::record::MachineFacts;
-use riops::report::{self, Document};
+use riops::report::{self, Document, Rendered, document_text};
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
 use riops::server::{Connection, ConnectionError, Feature, Pooler, local_server, shares_files};
@@ -19,9 +19,10 @@ use riops::units::text::json_text;
 use riops::workload::rows::NAME;
 use serde::Serialize;
 
+use crate::args::Doctor;
 use crate::args::run::cores;
-use crate::args::{Doctor, Output};
 use crate::failure::refuse;
+use crate::output::Outputs;
 use crate::stored;
 use crate::target;
 use crate::ui::Ui;
@@ -63,7 +64,7 @@ pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     }
     drop(connection);
     target.close()?;
-    print(options, &diagnosis, &report::diagnosis_document(&diagnosis))
+    print(options, &diagnosis, &report::diagnosis_document(&diagnosis), ui)
 }
 
 /// Measures the maximum throughput of this client, against a server that does nothing.
@@ -89,7 +90,7 @@ fn client(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     if calibration.transactions_per_s == 0.0 {
         anyhow::bail!("no transaction ended within the measurement");
     }
-    print(options, &calibration, &report::calibration_document(&calibration))
+    print(options, &calibration, &report::calibration_document(&calibration), ui)
 }
 
 /// Measures the limits of the device of the server's data, and stores them.
@@ -125,7 +126,7 @@ fn disk(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     let limit = limit?;
     store.save_disk_limit(&MachineFacts::read().host, &limit)?;
     ui.notice(&format!("stored in {}", store.location()));
-    print(options, &limit, &report::disk_document(&limit, &ui.given().server))
+    print(options, &limit, &report::disk_document(&limit, &ui.given().server), ui)
 }
 
 /// Returns the parent of the server's data directory, which must be on the same device. Files in the data
@@ -150,11 +151,19 @@ fn parent_of_data(options: &Doctor, ui: Ui) -> Result<(PathBuf, riops::server::T
     }
 }
 
-fn print(options: &Doctor, found: &impl Serialize, document: &Document) -> Result<ExitCode> {
-    crate::ui::print_done(&match options.output {
-        Output::Text => crate::ui::text(document),
-        Output::Json => json_text(found)?,
-    })
+fn print(
+    options: &Doctor,
+    result: &impl Serialize,
+    document: &Document,
+    ui: Ui,
+) -> Result<ExitCode> {
+    Outputs::open(&options.outputs, Some("text"), ui)?.emit(|form, lines| {
+        Ok(match form {
+            "json" => Rendered::Data(json_text(result)?),
+            _ => Rendered::Text(document_text(document, lines)),
+        })
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use riops::import::{self, Format, Imports, Input, Settings};
 use riops::plan::{pairs, require_public};
 use riops::record::Record;
-use riops::report::{self, export::export as exported};
+use riops::report::Rendered;
+use riops::report::export::{ExportFormat, export as exported};
 use riops::run::{MergedPart, merge as merged_of};
 use riops::server::ConnInfo;
 use riops::store::all_runs;
@@ -21,8 +22,8 @@ use uuid::Uuid;
 use super::report::select;
 use crate::args::{Export, GraphOptions, Import, MergeOptions};
 use crate::failure::refuse;
-use crate::file;
-use crate::measure::{exit_code_in, print};
+use crate::measure::{Forms, exit_code_in, print};
+use crate::output::Outputs;
 use crate::stored;
 use crate::terminal::ask_if_missing;
 use crate::ui::{self, Ui};
@@ -92,14 +93,22 @@ fn open(file: &Path) -> Result<Input> {
 
 /// Writes the selected runs to a file or to standard output.
 pub(super) fn export(options: &Export, ui: Ui) -> Result<ExitCode> {
-    let format = options.format()?;
+    let rows = options.rows()?;
+    let outputs = Outputs::open(&options.outputs, None, ui)?;
     let store = stored::open_existing(&options.store, ui)?;
     let records = if options.all {
         all_runs(&store)?
     } else {
         select(&store, &options.runs)?.into_iter().flat_map(|(_, runs)| runs).collect()
     };
-    file::write(&options.file, &exported(&records, format)?, ui)?;
+    outputs.emit(|form, _| {
+        let format = match form {
+            "csv" => ExportFormat::Csv(rows),
+            "openmetrics" => ExportFormat::OpenMetrics,
+            _ => ExportFormat::Json,
+        };
+        Ok(Rendered::Data(exported(&records, format)?))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -119,7 +128,8 @@ pub(super) fn merge(options: &MergeOptions, ui: Ui) -> Result<ExitCode> {
     if let Some(label) = &options.label {
         merged.label = Some(label.clone()).filter(|label| !label.is_empty());
     }
-    let form = report::form(&options.output.output, &merged.plan)?;
+    let forms = Forms::open(&options.outputs, &merged.plan, ui)?;
+    let form = forms.shown;
     let stored = if options.dry_run {
         "no (--dry-run)".to_owned()
     } else {
@@ -131,6 +141,6 @@ pub(super) fn merge(options: &MergeOptions, ui: Ui) -> Result<ExitCode> {
         format!("{} in {}", merged.id, store.location())
     };
     let hints = (None, Some(ui.given().store.as_str()).filter(|_| !options.dry_run));
-    print(&merged, &stored, form, (&GraphOptions::default(), hints))?;
+    print(&merged, &stored, &forms, (&GraphOptions::default(), hints), ui)?;
     Ok(ExitCode::from(exit_code_in(form, &merged)))
 }

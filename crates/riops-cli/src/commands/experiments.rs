@@ -12,22 +12,23 @@ use crate::args::sweep::{Experiments, RemoveExperiment};
 use crate::experiment::conductor::{
     conductor, given_databases, list, replace_database, select, trust_or_refuse,
 };
-use crate::experiment::results::Results;
+use crate::experiment::results::show;
 use crate::failure::of_conduct;
+use crate::output::Outputs;
 use crate::stored;
 use crate::terminal::confirm;
 use crate::ui::Ui;
 
 pub(super) fn run(action: &Experiments, ui: Ui) -> Result<ExitCode> {
     match action {
-        Experiments::List { output, store } => list(store, output, ui),
-        Experiments::Show { experiment, output, results, store } => {
+        Experiments::List { outputs, store } => list(store, outputs, ui),
+        Experiments::Show { experiment, outputs, store } => {
             let store = stored::open_existing(store, ui)?;
             let study = Study::stored(&store, experiment)?;
             if study.finished.is_empty() {
                 ui.notice("no run has ended yet");
             }
-            Results { form: output, options: results }.show(&study, ui)?;
+            show(&study, Outputs::open(outputs, Some("text"), ui)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Experiments::Note(options) => editing::note(Subject::Experiment, options, ui),

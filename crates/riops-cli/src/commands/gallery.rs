@@ -20,26 +20,18 @@ use crate::ui::Ui;
 pub(super) fn run(options: &GalleryOptions, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, ui)?;
     let sort = Sort::parse("started_at:desc")?;
-    let mut runs = store.list(&RunFilter { sort, ..filter(&options.filter)? })?;
-    let all = runs.len();
-    runs.retain(|run| run.record_error.is_none());
+    let runs = store.list(&RunFilter { sort, ..filter(&options.filter)? })?;
     if runs.is_empty() {
         return refuse("no run matches; list the runs with `riops runs list`");
     }
-    if runs.len() < all {
-        ui.notice(&format!(
-            "left out {}: the record cannot be read",
-            number_of((all - runs.len()) as u64, "run")
-        ));
-    }
-    let mut site = Site::open(&options.output)?;
+    let mut site = Site::open(&options.folder)?;
     let of_run = |run: &RunSummary| ["html", "json"].map(|end| format!("runs/{}.{end}", run.id));
     site.own(runs.iter().flat_map(of_run))?;
     fill(&mut site, options, &store, &runs, ui)?;
     let bytes = site.end()?;
     crate::ui::print_done(&format!(
         "{}: {}, {:.1} MB\n",
-        options.output.join("index.html").display(),
+        options.folder.join("index.html").display(),
         number_of(runs.len() as u64, "run"),
         bytes as f64 / 1e6
     ))

@@ -5,22 +5,22 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::experiment::{Builder, GateVerdict, GateView, ServerChoice, Variant};
-use riops::report::{self, Delivery, Findings, Layout};
+use riops::report::{self, Rendered, findings_in};
 use riops::server::embedded::cache_directory;
 use riops::units::text::json_text;
 
 use crate::args::gate::{BuildOptions, ExitCodes, Gate, JudgedOptions};
 use crate::experiment::conductor::{conductor, select};
 use crate::experiment::gate::{GateFile, SKIPPED, Undecided, named_apart, recoded};
-use crate::experiment::results::print_findings;
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, of_conduct, refuse};
-use crate::file;
+use crate::output::Outputs;
 use crate::target::embedded_options;
 use crate::ui::Ui;
 
 /// Conducts the gate of a file.
 pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
     let in_bisect = options.exit_code == ExitCodes::Bisect;
+    let outputs = Outputs::open(&options.both.outputs, Some("text"), ui)?;
     let (mut view, undecided) = match judged(options, ui) {
         Ok(found) => found,
         Err(error) => return Err(recoded(error, in_bisect)),
@@ -29,7 +29,7 @@ pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
         let (code, rule) = undecided.code();
         view.exit = Some(format!("exit code {code}: inconclusive = \"{rule}\""));
     }
-    write(options, &view, undecided == Undecided::Fail, ui)?;
+    write(options, &view, undecided == Undecided::Fail, outputs)?;
     let code = match (view.verdict, in_bisect) {
         _ if ui.interrupt.requested() => INTERRUPTED,
         (GateVerdict::NotSlower, _) => 0,
@@ -81,33 +81,15 @@ pub(super) fn builder(options: &JudgedOptions, file: &GateFile) -> Result<Option
     Ok(Some(Builder { repository: repository.clone(), command: command.clone(), builds }))
 }
 
-/// Writes the page of `--html`.
-pub(super) fn write_page(
-    options: &JudgedOptions,
-    title: &str,
-    findings: &Findings,
-    ui: Ui,
-) -> Result<()> {
-    let Some(path) = &options.html else {
-        return Ok(());
-    };
-    let layout = Layout::new(title, Delivery::Inline);
-    file::write(path, &report::findings_html(findings, &layout)?, ui)
-}
-
-fn write(options: &Gate, view: &GateView, fails: bool, ui: Ui) -> Result<()> {
-    match options.both.output.as_str() {
-        "json" => crate::ui::print(&json_text(view)?)?,
-        "markdown" => crate::ui::print(&report::gate_markdown(view))?,
-        form => print_findings(&report::gate(view), form)?,
-    }
-    if let Some(path) = &options.markdown {
-        file::write(path, &report::gate_markdown(view), ui)?;
-    }
-    if let Some(path) = &options.junit {
-        file::write(path, &report::gate_junit(view, fails), ui)?;
-    }
-    write_page(&options.both, "riops gate", &report::gate(view), ui)?;
+fn write(options: &Gate, view: &GateView, fails: bool, outputs: Outputs) -> Result<()> {
+    outputs.emit(|form, lines| {
+        Ok(match form {
+            "json" => Rendered::Data(json_text(view)?),
+            "markdown" => Rendered::Data(report::gate_markdown(view)),
+            "junit" => Rendered::Data(report::gate_junit(view, fails)),
+            form => findings_in(form, &report::gate(view), lines)?,
+        })
+    })?;
     if options.annotations || std::env::var_os("GITHUB_ACTIONS").is_some_and(|on| on == "true") {
         crate::ui::print_error(&report::gate_annotations(view, fails));
     }

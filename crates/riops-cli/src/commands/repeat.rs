@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::Result;
 use riops::plan::Plan;
 use riops::record::{Record, Status};
-use riops::report;
+use riops::report::{self, Rendered};
 use riops::units::Span;
 
-use crate::args::GraphOptions;
 use crate::args::run::{RepeatOptions, SETTLE};
+use crate::args::{GraphOptions, OutputOptions};
 use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, exit_code, refuse};
 use crate::measure::Runner;
 
@@ -32,14 +32,22 @@ impl Repeats {
     /// The repetitions that were requested; `None` for a single run.
     ///
     /// # Errors
-    /// With `--graph`, which shows one run.
-    pub(super) fn of(options: &RepeatOptions, graph: &GraphOptions) -> Result<Option<Self>> {
+    /// With `--graph` or a file of `--output`, which show one run.
+    pub(super) fn of(
+        options: &RepeatOptions,
+        graph: &GraphOptions,
+        outputs: &OutputOptions,
+    ) -> Result<Option<Self>> {
         let count = options.repeat.unwrap_or(1);
         if count == 1 {
             return Ok(None);
         }
         if graph.graph.is_some() {
             let text = "--graph shows one run and is not supported with --repeat; use riops runs show --graph";
+            return refuse(text);
+        }
+        if outputs.has_files() {
+            let text = "--output FORM=FILE is not supported with --repeat: the file has one run; use riops runs export";
             return refuse(text);
         }
         Ok(Some(Self { count, settle: options.settle.unwrap_or(SETTLE).0 }))
@@ -52,7 +60,7 @@ impl Repeats {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let value = id.get(id.len() - TAG_CHARS..).unwrap_or(&id).to_owned();
         let value = plan.tags.entry(TAG.to_owned()).or_insert(value).clone();
-        let is_text = runner.form.name == "text";
+        let is_text = runner.forms.shown.name == "text";
         let mut records: Vec<Record> = Vec::new();
         for number in 1..=self.count {
             if number > 1 && !self.settled(runner) {
@@ -60,7 +68,7 @@ impl Repeats {
             }
             let (record, _, published) = runner.measure(&plan, &|form, record, extras| {
                 if is_text {
-                    Ok(report::repeat_line(record, (number, self.count), extras))
+                    Ok(Rendered::Data(report::repeat_line(record, (number, self.count), extras)))
                 } else {
                     (form.print)(record, extras)
                 }
@@ -113,7 +121,11 @@ mod tests {
         let mut graph = GraphOptions::default();
         graph.graph = Some("a.png".into());
         let of = |repeat: u32, graph: &GraphOptions| {
-            Repeats::of(&RepeatOptions { repeat: Some(repeat), settle }, graph)
+            Repeats::of(
+                &RepeatOptions { repeat: Some(repeat), settle },
+                graph,
+                &OutputOptions::default(),
+            )
         };
         assert!(of(1, &graph).unwrap().is_none());
         assert_eq!(of(3, &GraphOptions::default()).unwrap().unwrap().count, 3);

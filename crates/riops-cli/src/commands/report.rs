@@ -1,21 +1,22 @@
 //! `riops report`: writes stored runs as an HTML page, their charts as images, or their summary as Markdown.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use riops::experiment::evaluation::StudyView;
 use riops::experiment::{Study, tag};
 use riops::record::Record;
-use riops::report::{self, experiment};
+use riops::report::{self, Image, Rendered, experiment};
 use riops::store::{RunFilter, Store};
 use riops::units::format;
 
+use crate::args::output::Output;
 use crate::args::{FilterOptions, Report};
-use crate::experiment::results::{write_images, write_page};
+use crate::experiment::results::rendered;
 use crate::failure::UsageError;
-use crate::file;
+use crate::output::Outputs;
 use crate::stored;
 use crate::ui::Ui;
 
@@ -40,33 +41,33 @@ pub(super) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
         let id = format::short_id(&view.id);
         ui.notice(&format!("these runs belong to the experiment {id}, which is shown as a whole"));
     }
-    if let Some(folder) = &options.png {
-        match &study {
-            Some(view) => write_images(view, folder, ui)?,
-            None => write_charts(&records, folder, ui)?,
-        }
+    let name = study
+        .as_ref()
+        .map_or_else(|| names(&records), |view| format::short_id(&view.id).to_owned());
+    let mut outputs = options.outputs.clone();
+    if outputs.output.is_empty() {
+        let file = Some(PathBuf::from(format!("riops-{name}.html")));
+        outputs.output.push(Output { form: "html".to_owned(), file });
     }
-    let file = options.file.as_deref();
-    if options.markdown {
-        let text = match &study {
-            Some(view) => report::findings_markdown(&experiment::experiment(view)),
-            None => report::markdown(&records, comparison.as_ref()),
-        };
-        file::write(file.unwrap_or(Path::new("-")), &text, ui)?;
-    } else if options.png.is_none() || file.is_some() {
-        let name = study
-            .as_ref()
-            .map_or_else(|| names(&records), |view| format::short_id(&view.id).to_owned());
-        let default = PathBuf::from(format!("riops-{name}.html"));
-        let page = file.unwrap_or(&default);
+    Outputs::open(&outputs, None, ui)?.emit(|form, lines| {
         if let Some(view) = &study {
-            write_page(view, page, ui)?;
-        } else {
-            let text = report::html(&records, comparison.as_ref())?;
-            file::write_bytes(page, text.as_bytes(), ui)?;
+            return rendered(view, form, lines);
         }
-    }
+        Ok(match form {
+            "png" => Rendered::Images(images(&records)?),
+            "markdown" => Rendered::Data(report::markdown(&records, comparison.as_ref())),
+            _ => Rendered::Page(report::html(&records, comparison.as_ref())?),
+        })
+    })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn images(records: &[Record]) -> Result<Vec<Image>> {
+    let mut images = Vec::new();
+    for record in records {
+        images.extend(report::images(record)?);
+    }
+    Ok(images)
 }
 
 /// Returns the experiment to which all of several runs belong; `None` also if only its runs are stored here.
@@ -114,22 +115,6 @@ pub(super) fn filter(options: &FilterOptions) -> Result<RunFilter, UsageError> {
         },
         ..RunFilter::default()
     })
-}
-
-/// Writes each chart of each run to a PNG file in `folder`.
-fn write_charts(records: &[Record], folder: &Path, ui: Ui) -> Result<()> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create {}", folder.display()))?;
-    for record in records {
-        let label = record.label.as_deref().unwrap_or(&record.workload);
-        for chart in report::charts(record) {
-            let name = chart.id.trim_start_matches("run-1-");
-            let file = folder.join(format!("riops-{}-{name}.png", short_id(record)));
-            let image = report::chart_png(&chart, &format!("{} · {label}", short_id(record)))?;
-            file::write_bytes(&file, &image, ui)?;
-        }
-    }
-    Ok(())
 }
 
 /// Returns the name of a file with these runs.

@@ -12,13 +12,14 @@ use riops::session::Session;
 use riops::units::text::json_text;
 use riops::{report, run};
 
-use super::files::{FileOfRun, draw, open_graph};
+use super::files::{draw, open_graph};
 use super::repeat::{Ran, Repeats};
 use crate::args::run::{CommandOptions, RunWorkload};
 use crate::args::{self, PlanOptions, ResultOptions};
 use crate::failure::{UsageError, refuse};
 use crate::fleet;
-use crate::measure::{Runner, StoredRuns, as_in_form, exit_code_in};
+use crate::measure::{Forms, Runner, StoredRuns, as_in_form, exit_code_in};
+use crate::output::OpenFile;
 use crate::screen::{self, Streaming};
 use crate::target;
 use crate::ui::Ui;
@@ -86,12 +87,12 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
         crate::ui::print(&json_text(plan)?)?;
         return Ok((ExitCode::SUCCESS, None));
     }
-    let form = report::form(&keep.output.output, plan)?;
-    let repeats = Repeats::of(&keep.repeat, graph_options)?;
+    let repeats = Repeats::of(&keep.repeat, graph_options, &keep.outputs)?;
     // Opened before the run, so that a file that cannot be written fails before the measurement.
+    let forms = Forms::open(&keep.outputs, plan, ui)?;
+    let form = forms.shown;
     let graph = open_graph(graph_options)?;
-    let session_detail =
-        session_detail.map(|path| FileOfRun::open("session-detail", path)).transpose()?;
+    let session_detail = session_detail.map(OpenFile::open).transpose()?;
     let membership = fleet::membership(&keep.fleet, &keep.store, ui)?;
     if membership.is_some() && (keep.no_store || keep.repeat.repeat.is_some()) {
         return refuse("--fleet cannot be combined with --no-store and --repeat");
@@ -119,7 +120,7 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
             events: events(keep, streaming.clone(), ui)?,
             interrupt: ui.interrupt,
         },
-        form,
+        forms,
         streaming,
         intervals,
         graph_options,
@@ -135,7 +136,7 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
     let (record, code, published) = runner.measure(plan, &as_in_form)?;
     drop(runner);
     let drawn = graph.map_or(Ok(()), |file| draw(file, graph_options, &record, ui));
-    let detailed = |file: FileOfRun| file.write(report::pgio_sessions(&record).as_bytes());
+    let detailed = |file: OpenFile| file.write(report::pgio_sessions(&record).as_bytes(), ui);
     let written = drawn.and(session_detail.map_or(Ok(()), detailed));
     target.close()?;
     published?;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::experiment::comparison::differences;
-use riops::report::{self, runs_csv, runs_table};
+use riops::report::{Rendered, runs_csv, runs_table};
 use riops::store::{self, RunFilter, run_lines};
 use riops::units::text::json_text;
 
@@ -13,8 +13,9 @@ use super::files::draw_stored;
 use super::report::filter;
 use super::run::run_existing_plan;
 use super::{compare, editing, exchange};
-use crate::args::{ListOptions, ListOutput, Runs};
-use crate::measure::print;
+use crate::args::{ListOptions, Runs};
+use crate::measure::{Forms, print};
+use crate::output::Outputs;
 use crate::stored;
 use crate::ui::Ui;
 
@@ -26,14 +27,14 @@ pub(super) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
         Runs::Note(options) => editing::note(Subject::Run, options, ui),
         Runs::Ack(options) => editing::acknowledge(options, ui),
         Runs::Rm(options) => editing::remove(options, ui),
-        Runs::Show { run, store, output, graph_options } => {
+        Runs::Show { run, store, outputs, graph_options } => {
             let store = stored::open_existing(store, ui)?;
             let record = store.find(run)?;
             let stored = format!("{} in {}", record.id, store.location());
-            let form = report::form(&output.output, &record.plan)?;
             // The options that selected the server are not stored.
             let options = (None, Some(ui.given().store.as_str()));
-            print(&record, &stored, form, (graph_options, options))?;
+            let forms = Forms::open(outputs, &record.plan, ui)?;
+            print(&record, &stored, &forms, (graph_options, options), ui)?;
             draw_stored(&record, graph_options, ui)?;
             Ok(ExitCode::SUCCESS)
         }
@@ -69,15 +70,18 @@ fn list(options: &ListOptions, ui: Ui) -> Result<ExitCode> {
     }
     let lines = run_lines(&runs, stages.as_deref(), sort);
     let is_filtered = filter != RunFilter { sort, limit: filter.limit, ..RunFilter::default() };
-    crate::ui::print_done(&match options.output {
-        ListOutput::Text if lines.is_empty() && is_filtered => {
-            "no stored run matches the filter\n".to_owned()
-        }
-        ListOutput::Text if lines.is_empty() => {
-            ui.given().complete("no stored runs; start one with `riops run rows`\n")
-        }
-        ListOutput::Text => runs_table(&lines, crate::ui::output_columns()),
-        ListOutput::Json => json_text(&lines)?,
-        ListOutput::Csv => runs_csv(&lines)?,
-    })
+    Outputs::open(&options.outputs, Some("text"), ui)?.emit(|form, width| {
+        Ok(match form {
+            "json" => Rendered::Data(json_text(&lines)?),
+            "csv" => Rendered::Data(runs_csv(&lines)?),
+            _ if lines.is_empty() && is_filtered => {
+                Rendered::Text("no stored run matches the filter\n".to_owned())
+            }
+            _ if lines.is_empty() => {
+                Rendered::Text("no stored runs; start one with `riops run rows`\n".to_owned())
+            }
+            _ => Rendered::Data(runs_table(&lines, width.columns)),
+        })
+    })?;
+    Ok(ExitCode::SUCCESS)
 }

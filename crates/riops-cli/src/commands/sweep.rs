@@ -10,7 +10,6 @@ use crate::args::{Ab, Sweep};
 use crate::experiment::conductor::{Conducting, list};
 use crate::experiment::draft::Draft;
 use crate::experiment::file::{read, read_variant, run_words, variants};
-use crate::experiment::results::Results;
 use crate::experiment::words::{command_of, replaced, require_no_password, typed};
 use crate::failure::refuse;
 use crate::ui::Ui;
@@ -28,16 +27,21 @@ pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<
         draft.words = cell_words.to_vec();
         draft.repeats = keep.repeat.repeat;
         draft.apply(experiment)?;
-        let results = Results { form: &keep.output.output, options: &experiment.results };
-        let (store_options, fleet) = (&keep.store, &keep.fleet);
-        return Conducting { store_options, fleet, results, ui }.start(draft);
+        let conducting = Conducting {
+            store_options: &keep.store,
+            fleet: &keep.fleet,
+            outputs: &keep.outputs,
+            dry_run: experiment.dry_run,
+            ui,
+        };
+        return conducting.start(draft);
     }
-    let results = Results { form: &command.own.output, options: &command.experiment.results };
-    let (store_options, fleet) = (&command.own.store, &command.own.fleet);
+    let (store_options, outputs) = (&command.own.store, &command.own.outputs);
     if command.list {
-        return list(store_options, results.form, ui);
+        return list(store_options, outputs, ui);
     }
-    let conductor = Conducting { store_options, fleet, results, ui };
+    let (fleet, dry_run) = (&command.own.fleet, command.experiment.dry_run);
+    let conductor = Conducting { store_options, fleet, outputs, dry_run, ui };
     match (&command.file, &command.resume.resume) {
         (Some(_), Some(_)) => refuse("--resume continues a stored experiment; omit the file"),
         (None, Some(_)) => {
@@ -61,9 +65,9 @@ pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<
 
 /// Compares two variants, or continues a comparison.
 pub(super) fn ab(command: &Ab, ui: Ui) -> Result<ExitCode> {
-    let results = Results { form: &command.output, options: &command.results };
-    let (store_options, fleet) = (&command.store, &command.fleet);
-    let conductor = Conducting { store_options, fleet, results, ui };
+    let (store_options, outputs) = (&command.store, &command.outputs);
+    let (fleet, dry_run) = (&command.fleet, command.dry_run);
+    let conductor = Conducting { store_options, fleet, outputs, dry_run, ui };
     let mut draft = match (&command.a, &command.b, &command.resume.resume) {
         // The two cells of an experiment file.
         (Some(file), None, None) => {

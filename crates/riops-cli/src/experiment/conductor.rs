@@ -8,33 +8,42 @@ use anyhow::Result;
 use riops::experiment::{Conductor, Experiment, Select, ServerChoice, Study, next};
 use riops::fleet::Membership;
 use riops::plan::Trust;
-use riops::report;
+use riops::report::{self, Rendered};
 use riops::server::{SelectError, Target};
 use riops::units::Span;
 use riops::units::text::json_text;
 
 use super::draft::Draft;
-use super::results::{Results, exit_code};
+use super::results::{exit_code, show};
 use super::words::{Databases, without_password};
 use crate::args::fleet::FleetOptions;
+use crate::args::output::PLAIN;
 use crate::args::sweep::ResumeOptions;
-use crate::args::{EmbeddedOptions, StoreOptions, TargetOptions, TrustOption};
+use crate::args::{EmbeddedOptions, OutputOptions, StoreOptions, TargetOptions, TrustOption};
 use crate::failure::{INTERRUPTED, of_conduct, refuse};
 use crate::fleet::membership;
+use crate::output::Outputs;
 use crate::screen::shown;
 use crate::ui::Ui;
 use crate::{stored, target};
 
 /// Lists the stored experiments.
-pub(crate) fn list(store_options: &StoreOptions, form: &str, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn list(
+    store_options: &StoreOptions,
+    options: &OutputOptions,
+    ui: Ui,
+) -> Result<ExitCode> {
+    if let Some(other) = options.output.iter().find(|output| !PLAIN.contains(&&*output.form)) {
+        return refuse(format!("experiments are listed as text or json, not as {}", other.form));
+    }
     let known = stored::open_existing(store_options, ui)?.experiments()?;
-    crate::ui::print_done(&match form {
-        "json" => json_text(&known)?,
-        "markdown" | "csv" => {
-            return refuse(format!("experiments are listed as text or json, not as {form}"));
-        }
-        _ => report::experiments_text(&known, crate::ui::output_columns()),
-    })
+    Outputs::open(options, Some("text"), ui)?.emit(|form, lines| {
+        Ok(Rendered::Data(match form {
+            "json" => json_text(&known)?,
+            _ => report::experiments_text(&known, lines.columns),
+        }))
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns a conductor of the library, whose events are shown.
@@ -77,7 +86,8 @@ pub(crate) fn select(
 pub(crate) struct Conducting<'a> {
     pub(crate) store_options: &'a StoreOptions,
     pub(crate) fleet: &'a FleetOptions,
-    pub(crate) results: Results<'a>,
+    pub(crate) outputs: &'a OutputOptions,
+    pub(crate) dry_run: bool,
     pub(crate) ui: Ui,
 }
 
@@ -92,15 +102,15 @@ impl Conducting<'_> {
         let select = |choice: &ServerChoice| select(choice, &databases, self.ui);
         let conductor = conductor(self.store_options, membership, &select, self.ui)?;
         let study = Study::load(experiment, Vec::new(), Vec::new());
-        if self.results.options.dry_run {
+        if self.dry_run {
             return crate::ui::print_done(&report::plan_text(&study));
         }
         if let Some(code) = followed(&conductor, &study.experiment)? {
             return Ok(code);
         }
-        self.results.require_writable()?;
+        let outputs = Outputs::open(self.outputs, Some("text"), self.ui)?;
         let (study, end) = conductor.start(study.experiment).map_err(of_conduct)?;
-        self.results.show(&study, self.ui)?;
+        show(&study, outputs)?;
         Ok(ExitCode::from(exit_code(&study, end)))
     }
 
@@ -133,15 +143,15 @@ impl Conducting<'_> {
             time_limit.map(|limit| limit.0.as_secs_f64()).or(experiment.time_limit_s);
         trust_or_refuse(experiment, trust)?;
         replace_database(experiment, target)?;
-        if self.results.options.dry_run {
+        if self.dry_run {
             return crate::ui::print_done(&report::plan_text(&continued.study));
         }
-        self.results.require_writable()?;
+        let outputs = Outputs::open(self.outputs, Some("text"), self.ui)?;
         if next(&continued.study).is_some() {
             require_passwords(&continued.study.experiment, &databases)?;
         }
         let (study, end) = conductor.resume(continued).map_err(of_conduct)?;
-        self.results.show(&study, self.ui)?;
+        show(&study, outputs)?;
         Ok(ExitCode::from(exit_code(&study, end)))
     }
 }

@@ -19,7 +19,7 @@ fn a_gallery_works_from_its_folder() {
     let listed = CommandOutput::of(listed.env("RIOPS_STORE", &store)).expect(0).json();
     let experiment = listed[0]["id"].as_str().unwrap();
     let folder = store.with_file_name("site");
-    let mut gallery = command("gallery --output");
+    let mut gallery = command("gallery");
     gallery.arg(&folder).args([
         "--compare",
         &records[6].id.to_string(),

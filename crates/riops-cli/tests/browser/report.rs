@@ -74,7 +74,7 @@ fn write(name: &str, folder: &Path, store: &Path, records: &[Record]) -> Page {
     let file = folder.join("report.html");
     let mut report = command("report");
     report.args(records.iter().map(|record| record.id.to_string()));
-    report.arg("--file").arg(&file).env("RIOPS_STORE", store);
+    report.arg("-o").arg(format!("html={}", file.display())).env("RIOPS_STORE", store);
     CommandOutput::of(&mut report).expect(0);
     let has_series =
         |record: &Record| record.stages.iter().any(|stage| stage.session_loop.series.len() > 1);

@@ -98,10 +98,10 @@ fn read(command: &str, text: &str, found: &mut Vec<String>) {
 fn read_last(line: &str, riops: &dyn Fn(&str) -> CommandOutput, found: &mut Vec<String>) {
     let record = riops("runs show last --output json").expect(0).json();
     collect(&record["stages"], line, found);
-    for form in ["runs show last", "report last --markdown", "compare last last"] {
+    for form in ["runs show last", "report last -o markdown", "compare last last"] {
         read(&format!("{line}, {form}"), &riops(form).stdout, found);
     }
-    let csv = riops("runs export last --format csv").expect(0).stdout;
+    let csv = riops("runs export last -o csv").expect(0).stdout;
     let numbers = csv.split([',', '\n']).filter_map(|cell| cell.parse::<f64>().ok());
     if numbers.into_iter().any(|number| number == 0.0 && number.is_sign_negative()) {
         found.push(format!("{line}: {csv}"));

@@ -49,7 +49,7 @@ fn reports_usage_errors_with_exit_code_2() {
         ("run rows --threshold wal-bytes<5 --abort-on-threshold", "known when the run has ended"),
         ("run rows --latency-limit 10", "write 10ms or 10s"),
         ("run rows --graph latency.jpg", "use the extension .png, not .jpg"),
-        ("run rows --output sysbench", "[possible values: text, json, pgio]"),
+        ("run rows --output sysbench", "openmetrics, pgio]"),
         ("run --plan /nonexistent/plan.json", "cannot read the plan /nonexistent/plan.json"),
         ("run rows --threshold response.p99<10ms", "requires --rate"),
         ("run rows --abort-on-threshold", "--threshold"),

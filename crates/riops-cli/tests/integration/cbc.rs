@@ -373,7 +373,7 @@ fn device_limits_are_measured_stored_and_shown_with_the_steps() {
     }
     let record = server("runs show last --output json").expect(0).json();
     assert_eq!(record["target"]["disk_limit"], measured);
-    let page = server("report last --file -").expect(0).stdout;
+    let page = server("report last -o html").expect(0).stdout;
     assert!(page.contains("CREATE_TABLE") && page.contains("data-chart=\"run-1-"));
     server("doctor --disk --disk-dir /proc --disk-size 64MB")
         .expect(1)

@@ -217,5 +217,5 @@ fn the_collector_reads_the_log_of_psql_and_the_output_of_riops() {
         assert!((a / b - 1.0).abs() < 0.02 && b.fract() == 0.0, "{a} {b}");
     }
     let other = database.riops("run rows --prepare --rows 1000 --output cbc");
-    other.expect(2).stderr_contains("[possible values: text, json, pgio]");
+    other.expect(2).stderr_contains("openmetrics, pgio]");
 }

@@ -36,7 +36,7 @@ fn blocks_of_tables_and_of_statements_agree_and_so_do_their_calls() {
     assert!(text.contains("cost         per transaction: server CPU"), "{text}");
     assert!(text.contains("per row: server CPU"), "{text}");
     assert!(text.contains("statements   "), "{text}");
-    let csv = database.riops("runs export last --format csv").expect(0).stdout;
+    let csv = database.riops("runs export last -o csv").expect(0).stdout;
     let header = csv.lines().next().unwrap();
     assert!(header.contains(",server_cpu_us_per_transaction,server_cpu_us_per_row,"), "{header}");
 }
@@ -177,7 +177,7 @@ fn a_profile_shows_the_functions_of_an_index_scan() {
     let text = output.expect(0).stdout;
     assert!(text.contains("profile      ") && text.contains(" samples at 99 Hz"), "{text}");
     let page = crate::fixture::folder("page-profile").join("page.html");
-    let line = format!("report last --file {}", page.display());
+    let line = format!("report last -o html={}", page.display());
     database.riops(&line).expect(0);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("<figure class=\"flame\">"), "no flame graph");

@@ -100,7 +100,7 @@ fn a_dataset_whose_preparation_was_killed_at_any_change_is_prepared_again() {
 fn a_gallery_whose_writing_was_killed_at_any_change_is_written_again() {
     let home = folder("killed-gallery");
     CommandOutput::of(&mut on(&home, "run ping -c 1 --transactions 10 --warmup 0")).expect(0);
-    let gallery = format!("gallery -o {}", home.join("site").display());
+    let gallery = format!("gallery {}", home.join("site").display());
     killed_at_home(&home, "runs list", &gallery, &[&gallery]);
 }
 

@@ -46,8 +46,8 @@ fn a_result_for_a_closed_standard_output_is_an_error() {
         "run rows --dump-plan -d postgresql://me:secret@h/db",
         "runs list",
         "runs show last --output json",
-        "report last --markdown",
-        "runs export last --format csv",
+        "report last -o markdown",
+        "runs export last -o csv",
         "runs history",
         "pgbench --version",
         "sysbench --version",
@@ -76,9 +76,9 @@ fn a_full_disk_leaves_no_partial_file_and_keeps_the_old_one() {
         return;
     };
     let lines = [
-        ("report last -f disk/out", "disk/out"),
-        ("runs export last -f disk/out --format json", "disk/out"),
-        ("report last --png=disk", "disk/riops-"),
+        ("report last -o html=disk/out", "disk/out"),
+        ("runs export last -o json=disk/out", "disk/out"),
+        ("report last -o png=disk", "disk/riops-"),
         ("generate csv --rows 100000 --sessions 1 --force --dir disk", "disk/"),
     ];
     for (line, name) in lines {
@@ -90,7 +90,7 @@ fn a_full_disk_leaves_no_partial_file_and_keeps_the_old_one() {
         assert_eq!(names(&disk.folder), Vec::<String>::new(), "{line}");
     }
     fs::write(disk.folder.join("out"), "old").unwrap();
-    shell("exec riops report last -f disk/out", &folder).expect(1);
+    shell("exec riops report last -o html=disk/out", &folder).expect(1);
     assert_eq!(fs::read_to_string(disk.folder.join("out")).unwrap(), "old");
     assert_eq!(names(&disk.folder), ["out"]);
 }
@@ -141,7 +141,7 @@ fn the_limit_of_the_file_size_is_an_error_and_no_signal() {
     let database = database("file_size");
     let folder = folder("file_size_files");
     store_with_a_run(&folder);
-    let line = "exec riops runs export last --format json -f out";
+    let line = "exec riops runs export last -o json=out";
     let failed = shell(&format!("ulimit -f 1; {line}"), &folder).expect(1);
     failed.stderr_contains("cannot write out").stderr_contains("File too large");
     assert_eq!(names(&folder), ["runs.sqlite"]);
@@ -190,13 +190,13 @@ fn an_output_keeps_its_rights_and_does_not_follow_links_of_others() {
     let folder = folder("output_rights");
     store_with_a_run(&folder);
     let out = folder.join("out");
-    shell("umask 027; exec riops report last -f out", &folder).expect(0);
+    shell("umask 027; exec riops report last -o html=out", &folder).expect(0);
     assert_eq!(mode(&out), 0o640);
     fs::set_permissions(&out, fs::Permissions::from_mode(0o604)).unwrap();
-    shell("exec riops report last -f out", &folder).expect(0).stderr_contains("replaced out");
+    shell("exec riops report last -o html=out", &folder).expect(0).stderr_contains("replaced out");
     assert_eq!(mode(&out), 0o604);
     // A file that is open already is not replaced.
-    let export = "exec riops runs export last --format csv -f /dev/stdout >> all";
+    let export = "exec riops runs export last -o csv=/dev/stdout >> all";
     shell(&format!("echo first > all; {export}"), &folder).expect(0);
     assert!(fs::read_to_string(folder.join("all")).unwrap().starts_with("first\nrun_id,"));
     if !is_root() {
@@ -211,9 +211,9 @@ fn an_output_keeps_its_rights_and_does_not_follow_links_of_others() {
         std::os::unix::fs::lchown(shared.join(name), Some(65_533), Some(65_533)).unwrap();
     }
     for line in [
-        "report last -f shared/link",
-        "report last --markdown -f shared/link",
-        "runs export last -f shared/link --format csv",
+        "report last -o html=shared/link",
+        "report last -o markdown=shared/link",
+        "runs export last -o csv=shared/link",
     ] {
         let refused = shell(&format!("exec riops {line}"), &folder).expect(1);
         refused.stderr_contains("shared/link is a symbolic link of another user");

@@ -237,7 +237,7 @@ fn the_series_of_each_agent_is_kept_on_request() {
         assert_eq!(Some(sum), stage["transactions"].as_u64());
     }
     let page = folder("fleet-kept-page").join("page.html");
-    let mut report = place.target.command(&format!("report last --file {}", page.display()));
+    let mut report = place.target.command(&format!("report last -o html={}", page.display()));
     CommandOutput::of(report.env("RIOPS_STORE", &place.store.url)).expect(0);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Transactions of each agent"));

@@ -89,7 +89,7 @@ fn a_gallery_has_pages_and_records_without_hosts() {
     let folder = shelf.folder.join("site");
     let site = folder.display();
     shelf
-        .riops(&format!("gallery -o {site} --compare {} {}", ids[0], ids[1]))
+        .riops(&format!("gallery {site} --compare {} {}", ids[0], ids[1]))
         .expect(0)
         .stdout_contains("4 runs");
     let first = files(&folder);
@@ -134,12 +134,12 @@ fn a_gallery_replaces_and_removes_only_its_own_files() {
     let ids = shelf.add(1, &[1_000.0, 1_010.0, 990.0, 1_005.0]);
     let folder = shelf.folder.join("site");
     let site = folder.display();
-    let line = format!("gallery -o {site} --compare {} {}", ids[0], ids[1]);
+    let line = format!("gallery {site} --compare {} {}", ids[0], ids[1]);
     shelf.riops(&line).expect(0);
     // With fewer runs: their pages disappear, a file of another origin stays.
     fs::write(folder.join("CNAME"), "results.example.com\n").unwrap();
     shelf
-        .riops(&format!("gallery -o {site} --fact instance=m0 --with-hosts"))
+        .riops(&format!("gallery {site} --fact instance=m0 --with-hosts"))
         .expect(0)
         .stdout_contains("2 runs");
     let names: Vec<_> = files(&folder).into_iter().map(|(name, _)| name).collect();
@@ -158,7 +158,7 @@ fn a_gallery_replaces_and_removes_only_its_own_files() {
     CommandOutput::of(tag.args([&ids[0], "--label", "own"])).expect(0);
     let mut tag = shelf.command("runs tag");
     CommandOutput::of(tag.args([&ids[1], "--label", "own"])).expect(0);
-    let refused = shelf.riops(&format!("gallery -o {site}")).expect(2);
+    let refused = shelf.riops(&format!("gallery {site}")).expect(2);
     refused.stderr_contains("histories/own.html exists, and riops did not write it");
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
 
@@ -166,11 +166,11 @@ fn a_gallery_replaces_and_removes_only_its_own_files() {
     let foreign = shelf.folder.join("foreign");
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("index.html"), "mine").unwrap();
-    let line = format!("gallery -o {}", foreign.display());
+    let line = format!("gallery {}", foreign.display());
     shelf.riops(&line).expect(2).stderr_contains("is not empty, and no gallery");
     assert_eq!(fs::read_to_string(foreign.join("index.html")).unwrap(), "mine");
     shelf
-        .riops(&format!("gallery -o {site} --label none"))
+        .riops(&format!("gallery {site} --label none"))
         .expect(2)
         .stderr_contains("no run matches");
 }

@@ -84,7 +84,7 @@ fn a_gate_says_in_each_form_that_the_head_is_slower() {
     let place = Place::new("forms", 3, 2, None);
     let (junit, page) = (place.folder.join("junit.xml"), place.folder.join("page.html"));
     let line = format!(
-        "gate ../gate.toml --base HEAD~1 --output json --annotations --trust --junit {} --html {}",
+        "gate ../gate.toml --base HEAD~1 --output json --annotations --trust -o junit={} -o html={}",
         junit.display(),
         page.display()
     );

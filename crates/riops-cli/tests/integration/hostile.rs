@@ -184,7 +184,7 @@ fn colors_mark_verdicts_and_come_from_no_value() {
     assert!(colored.contains("  valid        \u{1b}[32myes: "), "{colored}");
     assert!(colored.contains("\\u{1b}[31m"), "{colored}");
     let known = ["\u{1b}[32m", "\u{1b}[33m", "\u{1b}[0m"];
-    for other in ["runs list", "runs list --output csv", "report last --markdown"] {
+    for other in ["runs list", "runs list --output csv", "report last -o markdown"] {
         assert_printable(other, &run(other, &["CLICOLOR_FORCE"]));
     }
     assert_printable("forced", &known.iter().fold(colored, |text, each| text.replace(each, "")));
@@ -219,11 +219,11 @@ fn no_command_shows_the_control_characters_of_a_stored_record() {
     }
     run("runs history --output text");
     run("runs history --output json");
-    run("report last --markdown").expect(0);
+    run("report last -o markdown").expect(0);
     run("runs tag last more=1").expect(0);
     for format in ["json", "csv", "openmetrics"] {
-        run(&format!("runs export last --format {format}")).expect(0);
-        run(&format!("runs export last --format {format} -f out")).expect(0);
+        run(&format!("runs export last -o {format}")).expect(0);
+        run(&format!("runs export last -o {format}=out")).expect(0);
         let written = std::fs::read_to_string(folder.join("out")).unwrap();
         let written = CommandOutput { code: None, stdout: written, stderr: String::new() };
         assert_harmless(format, &written);

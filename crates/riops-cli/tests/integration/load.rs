@@ -365,9 +365,9 @@ fn rejects_invalid_options_before_creating_anything() {
         ("run load --non-transactional", "--non-transactional is not supported by PostgreSQL"),
         ("run load --tablets 3", "--tablets is not supported by PostgreSQL"),
         ("run load --duration 5", "unexpected argument"),
-        ("run load --output pgio", "[possible values: text, json, ysql-bench]"),
+        ("run load --output pgio", "openmetrics, ysql-bench]"),
         ("run load --histogram-buckets 5", "--print-histogram"),
-        ("run load --graph /nonexistent/x.png", "cannot write --graph"),
+        ("run load --graph /nonexistent/x.png", "cannot write /nonexistent/x.png"),
     ] {
         let code = if line.contains("nonexistent") { 1 } else { 2 };
         database.riops(line).expect(code).stderr_contains(message);

@@ -23,7 +23,7 @@ fn notes_are_stored_with_their_authors_and_shown_in_each_report() {
     assert_eq!(fields.collect::<Vec<_>>(), expected);
     let shown = database.riops("runs show").expect(0);
     shown.stdout_contains("anna: before the <b>change</b>").stdout_contains("repeat");
-    let page = database.riops("report last -f -").expect(0);
+    let page = database.riops("report last -o html").expect(0);
     assert!(page.stdout.contains("anna: before the &lt;b&gt;change"));
     assert!(!page.stdout.contains("<b>change"));
     for (text, error) in [("  ", "the note is empty"), ("a\u{1b}[31m", "")] {

@@ -233,10 +233,10 @@ fn probes_are_sampled_each_interval_and_their_errors_do_not_end_the_run() {
     assert!(bad["error"].as_str().unwrap().contains("division by zero"), "{bad}");
     let thresholds = record["thresholds"].as_array().unwrap();
     assert_eq!((&thresholds[0]["held"], &thresholds[1]["held"]), (&true.into(), &false.into()));
-    let csv = database.riops("runs export last --format csv --series").expect(0).stdout;
+    let csv = database.riops("runs export last -o csv --series").expect(0).stdout;
     assert!(csv.lines().next().unwrap().ends_with(",probe_bad,probe_one"), "{csv}");
     assert!(csv.lines().nth(1).unwrap().ends_with(",,1"), "{csv}");
-    let metrics = database.riops("runs export last --format openmetrics").expect(0).stdout;
+    let metrics = database.riops("runs export last -o openmetrics").expect(0).stdout;
     assert!(metrics.contains("riops_probe{") && metrics.contains("name=\"one\""), "{metrics}");
     let text = database.riops("runs show last").expect(0).stdout;
     assert!(

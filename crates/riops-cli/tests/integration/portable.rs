@@ -22,7 +22,7 @@ fn a_run_moves_to_another_store_unchanged() {
     let run = "run ping -c 1 --transactions 50 --warmup 0 --label nightly --tag disk=nvme";
     database.riops(run).expect(0);
     let file = folder.join("runs.json");
-    let export = format!("runs export disk=nvme -f {}", file.display());
+    let export = format!("runs export disk=nvme -o json={}", file.display());
     database.riops(&export).expect(0).stderr_contains("wrote ");
     database.riops(&export).expect(0).stderr_contains("replaced ");
     let other = folder.join("other.sqlite");
@@ -63,17 +63,17 @@ fn all_runs_move_from_store_to_store() {
 fn exports_csv_and_openmetrics() {
     let database = database("exported");
     database.riops("run ping -c 1 -t 300ms --interval 100ms --warmup 0 --label =1+1").expect(0);
-    let stages = database.riops("runs export --format csv").expect(0).stdout;
+    let stages = database.riops("runs export -o csv").expect(0).stdout;
     let lines: Vec<_> = stages.split("\r\n").collect();
     assert!(lines[0].starts_with("run_id,started_at,workload,label,tags,stage,"), "{stages}");
     assert!(lines[1].contains(",ping,'=1+1,,1,\"ping, select1\","), "{stages}");
-    let series = database.riops("runs export --format csv --series").expect(0).stdout;
+    let series = database.riops("runs export -o csv --series").expect(0).stdout;
     assert_eq!(series.lines().count(), 4, "{series}");
-    let latencies = database.riops("runs export --format csv --latencies").expect(0).stdout;
+    let latencies = database.riops("runs export -o csv --latencies").expect(0).stdout;
     assert!(latencies.lines().last().unwrap().ends_with(",1"), "{latencies}");
-    let metrics = database.riops("runs export --format openmetrics").expect(0).stdout;
+    let metrics = database.riops("runs export -o openmetrics").expect(0).stdout;
     assert!(metrics.contains("label=\"=1+1\"") && metrics.ends_with("# EOF\n"), "{metrics}");
-    database.riops("runs export --series").expect(2).stderr_contains("--format csv");
+    database.riops("runs export --series").expect(2).stderr_contains("--output csv");
     database.riops("runs export nothing").expect(1).stderr_contains("\"nothing\"");
 }
 
@@ -94,7 +94,7 @@ fn results_of_pgbench_are_listed_as_not_verified_and_cannot_be_repeated() {
     assert!(history.contains("imported, pgbench, 4 sessions: transactions/s"), "{history}");
     riops(&store, "runs rerun").expect(2).stderr_contains("cannot be executed");
     let page = folder.join("page.html");
-    riops(&store, &format!("report -f {}", page.display())).expect(0);
+    riops(&store, &format!("report -o html={}", page.display())).expect(0);
     assert!(std::fs::read_to_string(page).unwrap().contains("not verified"));
 }
 

@@ -37,7 +37,7 @@ fn report(folder: &Path, line: &str) -> CommandOutput {
 fn a_label_or_a_tag_selects_several_runs_each_once() {
     let (folder, _) = stored("report-selection");
     for runs in ["nightly", "branch=main", "branch", "nightly branch=main"] {
-        let page = report(&folder, &format!("{runs} --file -")).expect(0).stdout;
+        let page = report(&folder, &format!("{runs} -o html")).expect(0).stdout;
         assert_eq!(page.matches("aria-label=\"Run ").count(), 2, "{runs}");
         assert!(page.contains("none: the runs are shown side by side"), "{runs}");
     }
@@ -49,7 +49,7 @@ fn a_label_or_a_tag_selects_several_runs_each_once() {
 fn the_page_of_every_workload_is_one_file_without_requests() {
     let (folder, records) = stored("report-page");
     for record in records {
-        let page = report(&folder, &format!("{} --file -", record.id)).expect(0).stdout;
+        let page = report(&folder, &format!("{} -o html", record.id)).expect(0).stdout;
         assert!(page.contains("default-src &#x27;none&#x27;"), "{}", record.workload);
         let loads = ["src=\"", "<link rel=\"stylesheet", "@import", "url("];
         assert!(loads.iter().all(|load| !page.contains(load)), "{}", record.workload);
@@ -60,11 +60,10 @@ fn the_page_of_every_workload_is_one_file_without_requests() {
 fn a_report_can_be_markdown_and_images() {
     let (folder, records) = stored("report-forms");
     let rows = records[0].id;
-    let text = report(&folder, &format!("{rows} --markdown")).expect(0).stdout;
+    let text = report(&folder, &format!("{rows} -o markdown")).expect(0).stdout;
     assert!(text.starts_with("## riops: rows · nightly\n"), "{text}");
     assert!(text.contains("| bottleneck |") && text.contains("**Access paths**"), "{text}");
-    let output =
-        report(&folder, &format!("{rows} --png=charts --markdown -f summary.md")).expect(0);
+    let output = report(&folder, &format!("{rows} -o png=charts -o markdown=summary.md")).expect(0);
     assert!(output.stdout.is_empty(), "{}", output.stdout);
     assert_eq!(std::fs::read_to_string(folder.join("summary.md")).unwrap(), text);
     let images: Vec<_> = std::fs::read_dir(folder.join("charts")).unwrap().collect();

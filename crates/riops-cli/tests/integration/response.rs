@@ -32,6 +32,6 @@ fn a_run_with_a_rate_shows_labeled_response_times_everywhere() {
     let stages = open.replace("--batch 10", "--batch 1,10");
     let table = database.riops(&stages).expect(0).stdout;
     assert!(table.contains("response p50  response p99  service p99"), "{table}");
-    let page = database.riops("report --file -").expect(0).stdout;
+    let page = database.riops("report -o html").expect(0).stdout;
     assert!(page.contains(">response p99</th>") && page.contains("\"service p99\""), "{page}");
 }

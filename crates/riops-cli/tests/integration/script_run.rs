@@ -86,7 +86,7 @@ fn runs_of_scripts_are_swept_compared_and_reported() {
     assert!(matches!(compared.code, Some(0 | 3)), "{}", compared.stderr);
     assert!(compared.stdout.contains("transactions/s"), "{}", compared.stdout);
     let page = folder("script_sweep_page").join("page.html");
-    database.riops(&format!("report last --file {}", page.display())).expect(0);
+    database.riops(&format!("report last -o html={}", page.display())).expect(0);
     let page = std::fs::read_to_string(page).unwrap();
     for text in ["Commands", "UPDATE pgbench_accounts SET abalance", "END;"] {
         assert!(page.contains(text), "{text}");

@@ -154,8 +154,8 @@ fn export_all(place: &Place) {
         "report last --output markdown",
         "experiments list",
         "experiments show last",
-        "gallery -o site",
-        "gallery -o site-with --with-hosts",
+        "gallery site",
+        "gallery site-with --with-hosts",
         "compare all",
     ] {
         place.riops(line, &[]);
@@ -210,7 +210,7 @@ fn a_secret_in_an_observed_command_is_neither_printed_nor_stored() {
     riops("runs list --output json", &[]).expect(0);
     riops("runs show last", &[]).expect(0).stdout_contains("***");
     riops("runs rerun last --trust", &[]).expect(2).stderr_contains("was not stored");
-    riops("gallery -o site", &[]).expect(0);
+    riops("gallery site", &[]).expect(0);
     let mut found = Vec::new();
     files_with_secret(&folder, &mut found);
     assert!(found.is_empty(), "{found:?}");

@@ -28,7 +28,7 @@ on_both_backends! {
     removes_a_run_from_all_tables
     notes_are_changed_and_facts_select_runs
     stores_the_latest_limits_of_a_device_by_its_identity
-    refuses_a_newer_store_without_changing_it
+    refuses_stores_of_other_versions_without_changing_them
     several_riops_create_and_write_the_store_at_once
     stores_a_record_that_is_longer_than_a_message
     any_text_survives
@@ -37,7 +37,6 @@ on_both_backends! {
     replaces_the_state_of_an_experiment_and_keeps_its_definition
     experiments_are_listed_with_the_number_of_their_runs
     one_process_at_a_time_conducts_an_experiment
-    a_store_of_the_previous_version_keeps_its_runs_and_gets_experiments
 }
 
 /// An empty place for a store.
@@ -325,18 +324,20 @@ fn stores_the_latest_limits_of_a_device_by_its_identity(place: &Place) {
     );
 }
 
-fn refuses_a_newer_store_without_changing_it(place: &Place) {
+fn refuses_stores_of_other_versions_without_changing_them(place: &Place) {
     let store = place.open();
-    place.sql(match place {
-        Place::File(_) => "pragma user_version = 99",
-        Place::Database(..) => "update store_version set version = 99",
-    });
-    // Migrated while it was open.
-    assert!(matches!(store.save(&record(1)), Err(StoreError::Newer { found: 99, .. })));
-    let error = place.try_open().err().unwrap();
-    assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
-    assert!(error.to_string().contains("use a newer riops"), "{error}");
-    assert_eq!(place.count("runs"), 0);
+    for (version, advice) in [(99, "use a newer riops"), (10, "`riops runs import runs.json`")] {
+        place.sql(&match place {
+            Place::File(_) => format!("pragma user_version = {version}"),
+            Place::Database(..) => format!("update store_version set version = {version}"),
+        });
+        // Changed while it was open.
+        assert!(matches!(store.save(&record(1)), Err(StoreError::Version { .. })));
+        let error = place.try_open().err().unwrap();
+        assert!(matches!(error, StoreError::Version { found, .. } if found == version), "{error}");
+        assert!(error.to_string().contains(advice), "{error}");
+        assert_eq!(place.count("runs"), 0);
+    }
 }
 
 fn several_riops_create_and_write_the_store_at_once(place: &Place) {
@@ -549,31 +550,4 @@ fn one_process_at_a_time_conducts_an_experiment(place: &Place) {
         let beside: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
         assert_eq!(beside.len(), 1, "only the store: {beside:?}");
     }
-}
-
-fn a_store_of_the_previous_version_keeps_its_runs_and_gets_experiments(place: &Place) {
-    let store = place.open();
-    store.save(&record(1)).unwrap();
-    drop(store);
-    place.sql("drop table experiments");
-    place.sql("drop table facts");
-    place.sql("alter table runs drop column note");
-    place.sql("alter table runs drop column marks");
-    for table in ["stages", "operations", "runs"] {
-        for kind in ["service", "response"] {
-            place.sql(&format!("alter table {table} drop column {kind}_lower_bound_from"));
-        }
-    }
-    for (table, service) in [("stages", "service_"), ("operations", "service_"), ("series", "")] {
-        place.sql(&format!("alter table {table} drop column {service}p9999_us"));
-        place.sql(&format!("alter table {table} drop column response_p9999_us"));
-    }
-    place.sql(match place {
-        Place::File(_) => "pragma user_version = 5",
-        Place::Database(..) => "update store_version set version = 5",
-    });
-    let store = place.open();
-    assert_eq!(store.find("last").unwrap(), record(1));
-    store.save_experiment(&experiment(2, "new")).unwrap();
-    assert_eq!(store.experiments().unwrap().len(), 1);
 }

@@ -235,14 +235,14 @@ fn an_ab_test_stops_as_soon_as_the_difference_is_certain() {
     assert_eq!(small.count(), 2);
     // Its page names what differs, and a report of its label shows it.
     assert!(run.stdout.contains("plan: rows.batch"), "{}", run.stdout);
-    let report = database.riops("report compared --markdown").expect(0);
+    let report = database.riops("report compared -o markdown").expect(0);
     let report = report.stderr_contains("belong to the experiment");
     assert!(report.stdout.starts_with("## riops ab "), "{}", report.stdout);
     assert!(report.stdout.contains("FASTER"), "{}", report.stdout);
     let one = tags.len() - 1;
     let id = database.riops("runs list --limit 1000 --output json").expect(0).json()[one]["id"]
         .to_string();
-    let single = database.riops(&format!("report {} --markdown", id.trim_matches('"'))).expect(0);
+    let single = database.riops(&format!("report {} -o markdown", id.trim_matches('"'))).expect(0);
     assert!(single.stdout.starts_with("## riops: rows"), "{}", single.stdout);
 }
 
@@ -346,7 +346,7 @@ fn invalid_experiments_are_usage_errors_before_the_first_run() {
         ("sweep --resume --axis batch=1,2", "cannot be used with"),
         ("ab --resume --effect 5%", "cannot be used with"),
         ("ab --resume --blocks-max 12", "cannot be used with"),
-        ("sweep --list --html a.html", "cannot be used with"),
+        ("sweep --list -o html=a.html", "listed as text or json, not as html"),
     ];
     for (line, expected) in cases {
         let run: CommandOutput = database.riops(line);

@@ -35,7 +35,7 @@ fn a_plan_and_a_stored_run_execute_shell_commands_only_if_they_are_trusted() {
     database.riops(&line).expect(0);
     assert_needs_trust(&database, "runs rerun last --no-store", &made);
     let file = folder.join("run.json");
-    database.riops(&format!("runs export last -f {}", file.display())).expect(0);
+    database.riops(&format!("runs export last -o json={}", file.display())).expect(0);
     let other = folder.join("other.sqlite");
     database
         .riops(&format!("runs import {} --store {}", file.display(), other.display()))

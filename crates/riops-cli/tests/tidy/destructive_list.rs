@@ -180,14 +180,7 @@ pub(crate) const LIST: &[Place] = &[
     ),
     ("sql/live/state.sql", &[("delete from", 1)], "the events of this run in the store"),
     ("sql/oltp/delete.sql", &[("delete from", 1)], "the workload: tables of the dataset"),
-    (
-        "sql/store/0004_tables.sql",
-        &[("drop table", 3)],
-        "tables of a store: the file was recognized by its columns before",
-    ),
-    ("sql/store/derived_delete.sql", &[("delete from", 1)], "rows of a run in the store"),
     ("sql/store/device_limit_delete.sql", &[("delete from", 1)], "rows of the store"),
-    ("sql/store/device_limits_delete.sql", &[("delete from", 1)], "rows of the store"),
     ("sql/store/run_delete.sql", &[("delete from", 1)], "a run that the user removes"),
     ("sql/store/tags_delete.sql", &[("delete from", 1)], "tags of a run in the store"),
     (

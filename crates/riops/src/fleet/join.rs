@@ -76,7 +76,7 @@ impl Fleet {
         let Invitation { name, agents, agent, plan, .. } = *invitation;
         // Whether the plan can be divided does not depend on which agent this is.
         plan.shared(Share { agent: agent.unwrap_or(0), agents })?;
-        // Creates or migrates it.
+        // Creates it.
         let location = StoreLocation::Postgresql(Box::new(store.clone()));
         drop(store::open(&location, interrupt).map_err(|error| refused(name, error.to_string()))?);
         let mut meeting = Meeting::open(store)?;

@@ -60,27 +60,25 @@ impl OutputFile {
         Ok(Self { file, unfinished: Some((unfinished, target)) })
     }
 
-    /// Gives the file its name.
+    /// Gives the file its name when it is on its device.
     ///
     /// # Errors
-    /// If it cannot be renamed. The file is then removed.
+    /// If it cannot be written or renamed. The file is then removed.
     pub fn complete(self) -> io::Result<()> {
-        match self.unfinished {
-            Some((unfinished, target)) => unfinished.persist(target).map_err(|error| error.error),
-            None => Ok(()),
-        }
+        let Some((unfinished, target)) = self.unfinished else {
+            return Ok(());
+        };
+        self.file.sync_all()?;
+        unfinished.persist(target).map_err(|error| error.error)
     }
 
-    /// Writes a complete file, which is on its device before it gets its name.
+    /// Writes a complete file.
     ///
     /// # Errors
     /// If it cannot be written. A file that existed before is then unchanged.
     pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut output = Self::create(path)?;
         output.write_all(bytes)?;
-        if output.unfinished.is_some() {
-            output.file.sync_all()?;
-        }
         output.complete()
     }
 }

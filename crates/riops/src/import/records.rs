@@ -104,7 +104,7 @@ pub fn is_store(path: &Path) -> bool {
         && start == SQLITE
 }
 
-/// Returns the runs of a store, oldest first. A store of an older riops is migrated, as always when it is opened.
+/// Returns the runs of a store, oldest first.
 ///
 /// # Errors
 /// [`ImportError::Store`] if the file is no store or cannot be read, [`ImportError::Contents`] for a damaged record.

@@ -3,7 +3,9 @@
 use crate::plan::Plan;
 use crate::record::{Point, Record};
 use crate::report::document::Lines;
+use crate::report::export::ExportError;
 use crate::report::histogram::{Scale, histogram_text};
+use crate::report::render::png::DrawingError;
 
 /// A record cannot be printed in this form.
 #[derive(Debug, thiserror::Error)]
@@ -21,9 +23,50 @@ pub enum FormError {
         /// Names of the supported forms.
         fitting: String,
     },
-    /// A value of the record cannot be encoded as JSON.
-    #[error("cannot write the record as JSON: {0}")]
+    /// A value cannot be encoded as JSON.
+    #[error("cannot write the result as JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// A record cannot be exported.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// A page cannot be written.
+    #[error("cannot write the page: {0}")]
+    Page(#[from] minijinja::Error),
+    /// A chart cannot be drawn.
+    #[error(transparent)]
+    Drawing(#[from] DrawingError),
+}
+
+/// A result in a form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rendered {
+    /// Text for people, which may have colors.
+    Text(String),
+    /// Text for programs.
+    Data(String),
+    /// An HTML page.
+    Page(String),
+    /// Charts.
+    Images(Vec<Image>),
+}
+
+impl Rendered {
+    /// The text; empty for images.
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Text(text) | Self::Data(text) | Self::Page(text) => text,
+            Self::Images(_) => String::new(),
+        }
+    }
+}
+
+/// A chart as a PNG file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Name of the file without its ending.
+    pub name: String,
+    /// Contents.
+    pub bytes: Vec<u8>,
 }
 
 /// What is printed beside the record, and how.
@@ -104,9 +147,9 @@ pub trait Stream: Sync {
 }
 
 /// Returns a record in a form.
-pub type Print = fn(&Record, &Extras<'_>) -> Result<String, FormError>;
+pub type Print = fn(&Record, &Extras<'_>) -> Result<Rendered, FormError>;
 
-/// An output form of a record. Pure: a record in, text out.
+/// An output form of a record. Pure: a record in, text or images out.
 pub struct Form {
     /// Its name, as in `--output NAME`.
     pub name: &'static str,

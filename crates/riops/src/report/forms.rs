@@ -1,18 +1,28 @@
-//! All output forms of a record.
+//! All output forms: of a record, and of the findings of several runs.
+
+use std::slice::from_ref;
 
 use super::compat::{cbc, pgbench, pgio, sysbench, ysql_bench};
-use super::form::{Form, FormError};
-use super::subjects::run;
+use super::document::{Findings, Lines};
+use super::export::{CsvRows, ExportFormat, export};
+use super::form::{Form, FormError, Print, Rendered};
+use super::render::html::{Delivery, Layout, findings_html};
+use super::render::markdown::findings_markdown;
+use super::render::text::findings_text;
+use super::subjects::run::{self, page};
 use crate::plan::Plan;
+use crate::record::Record;
 use crate::units::text::json_text;
 
-/// All forms; the first is the default.
-pub static FORMS: [Form; 8] = [
-    Form::new("text", |_| true, |record, extras| Ok(run::printed(record, extras))),
-    Form {
-        has_histogram: false,
-        ..Form::new("json", |_| true, |record, _| Ok(json_text(record)?))
-    },
+/// All forms of a record; the first is the default.
+pub static FORMS: [Form; 13] = [
+    Form::new("text", |_| true, |record, extras| Ok(Rendered::Text(run::printed(record, extras)))),
+    whole("json", |record, _| Ok(Rendered::Data(json_text(record)?))),
+    whole("csv", |record, _| exported(record, ExportFormat::Csv(CsvRows::Stages))),
+    whole("markdown", |record, _| Ok(Rendered::Data(page::markdown(from_ref(record), None)))),
+    whole("html", |record, _| Ok(Rendered::Page(page::html(from_ref(record), None)?))),
+    whole("png", |record, _| Ok(Rendered::Images(page::images(record)?))),
+    whole("openmetrics", |record, _| exported(record, ExportFormat::OpenMetrics)),
     pgio::FORM,
     sysbench::V1_0,
     sysbench::V1_1,
@@ -20,6 +30,15 @@ pub static FORMS: [Form; 8] = [
     cbc::FORM,
     pgbench::FORM,
 ];
+
+/// A form of every record, without the histogram that was requested.
+const fn whole(name: &'static str, print: Print) -> Form {
+    Form { has_histogram: false, ..Form::new(name, |_| true, print) }
+}
+
+fn exported(record: &Record, format: ExportFormat) -> Result<Rendered, FormError> {
+    Ok(Rendered::Data(export(from_ref(record), format)?))
+}
 
 /// Returns the names of the forms for runs with this plan.
 pub fn forms_for(plan: &Plan) -> Vec<&'static str> {
@@ -41,4 +60,20 @@ pub fn form(name: &str, plan: &Plan) -> Result<&'static Form, FormError> {
         workload: plan.work.traits().name.to_owned(),
         fitting: forms_for(plan).join(", "),
     })
+}
+
+/// Returns findings in the form of this name: `text`, `markdown` or `html`.
+///
+/// # Errors
+/// [`FormError::Unknown`], or the failure to write the page.
+pub fn findings_in(name: &str, findings: &Findings, lines: Lines) -> Result<Rendered, FormError> {
+    match name {
+        "text" => Ok(Rendered::Text(findings_text(findings, lines))),
+        "markdown" => Ok(Rendered::Data(findings_markdown(findings))),
+        "html" => {
+            let layout = Layout::new(findings.title.as_str(), Delivery::Inline);
+            Ok(Rendered::Page(findings_html(findings, &layout)?))
+        }
+        _ => Err(FormError::Unknown(name.to_owned())),
+    }
 }

@@ -1,6 +1,6 @@
 //! The metrics of riops in text: names, help, units and the two text formats.
 //!
-//! `runs export --format openmetrics` and the live metrics share them, so that backfilled and scraped series
+//! `runs export -o openmetrics` and the live metrics share them, so that backfilled and scraped series
 //! have the same names. Sources: OpenMetrics 1.0 (github.com/OpenObservability/OpenMetrics) and the text
 //! format 0.0.4 of Prometheus. Pure: figures in, text out.
 

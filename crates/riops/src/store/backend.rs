@@ -25,8 +25,12 @@ pub(super) struct Dialect {
     pub(super) false_value: &'static str,
     /// The aggregate function of keys and values.
     pub(super) json_object: &'static str,
-    /// Returns the statements of a step; `None` if it has nothing to do.
-    pub(super) choose: fn(&Step) -> Option<&'static str>,
+    pub(super) integer: &'static str,
+    pub(super) real: &'static str,
+    /// The end of a table.
+    pub(super) strict: &'static str,
+    /// The end of a table whose rows are found by their key.
+    pub(super) keyed: &'static str,
     /// Locks the record of a run for the transaction; empty if a transaction locks the whole store.
     pub(super) lock_record: &'static str,
 }
@@ -38,16 +42,11 @@ impl Dialect {
             .replace("{boolean}", self.boolean)
             .replace("{false}", self.false_value)
             .replace("{json_object}", self.json_object)
+            .replace("{integer}", self.integer)
+            .replace("{real}", self.real)
+            .replace("{strict}", self.strict)
+            .replace("{keyed}", self.keyed)
     }
-}
-
-/// A migration step. The version of a store is the number of completed steps.
-pub(super) struct Step {
-    pub(super) sqlite: &'static str,
-    /// `None` if no PostgreSQL store has this version: the first steps are older than this backend.
-    pub(super) postgresql: Option<&'static str>,
-    /// Whether the tables are derived from all records again after the step.
-    pub(super) derives: bool,
 }
 
 /// A transaction.
@@ -63,11 +62,11 @@ pub(super) trait Session {
     /// Inserts rows, all with the same columns.
     fn insert(&mut self, table: &str, rows: &[Fields]) -> Result<(), StoreError>;
 
-    /// Returns the number of completed migration steps; 0 for a new store.
+    /// Returns the version of the tables; 0 for a new store.
     fn version(&mut self) -> Result<usize, StoreError>;
 
-    /// Creates what the first migration needs, and waits until no other riops migrates the store.
-    fn begin_migration(&mut self) -> Result<(), StoreError>;
+    /// Creates what the version needs, and waits until no other riops creates the store.
+    fn begin_creation(&mut self) -> Result<(), StoreError>;
 
     fn set_version(&mut self, version: usize) -> Result<(), StoreError>;
 }

@@ -1,9 +1,8 @@
 //! The rows of the tables, derived from a record.
 //!
-//! A column is one line here, one in each `0004_tables` or in a later migration, and one in
-//! docs/reference/store.md.
+//! A column is one line here, one in `sql/store/schema.sql`, and one in docs/reference/store.md.
 
-use super::backend::{Session, read_json};
+use super::backend::Session;
 use super::error::StoreError;
 use super::value::{Fields, fields, optional_fields, time_text};
 use crate::figure::{STATISTICS, Statistic, Value};
@@ -12,12 +11,6 @@ use crate::record::{
     Point, Record, StageRecord,
 };
 use crate::units::percent;
-
-const IDS: &str = include_str!("../../sql/store/ids_all.sql");
-const UPDATE_RUN: &str = include_str!("../../sql/store/run_update.sql");
-const DELETE: &str = include_str!("../../sql/store/derived_delete.sql");
-const DEVICE_LIMITS: &str = include_str!("../../sql/store/device_limits_all.sql");
-const DELETE_DEVICE_LIMITS: &str = include_str!("../../sql/store/device_limits_delete.sql");
 
 /// The tables with rows for one run, besides `runs` and `records`.
 const DERIVED: [&str; 8] =
@@ -61,53 +54,6 @@ fn insert_derived(session: &mut dyn Session, id: &str, record: &Record) -> Resul
 /// Returns the row of a tag, or of a fact.
 pub(super) fn tag(id: &str, key: &str, value: &str) -> Fields {
     fields! { run_id: id, key: key, value: value }
-}
-
-/// Derives all tables from the records again. A record that cannot be decoded stays, and its row in `runs` says
-/// why.
-pub(super) fn derive_all(session: &mut dyn Session) -> Result<(), StoreError> {
-    for row in session.query(IDS, &[])? {
-        let Some(id) = row.into_iter().next().flatten() else { continue };
-        let json = read_json(session, &id)?;
-        match serde_json::from_str::<Record>(&json) {
-            Ok(record) => {
-                update_run(session, &id, run(&id, &record))?;
-                for table in DERIVED {
-                    session.query(&DELETE.replace("{table}", table), &[id.as_str().into()])?;
-                }
-                insert_derived(session, &id, &record)?;
-            }
-            Err(error) => {
-                update_run(session, &id, fields! { record_error: error.to_string() })?;
-            }
-        }
-    }
-    derive_device_limits(session)
-}
-
-fn update_run(session: &mut dyn Session, id: &str, row: Fields) -> Result<(), StoreError> {
-    let row: Fields = row.into_iter().filter(|(name, _)| *name != "id").collect();
-    let assignments: Vec<_> =
-        row.iter().enumerate().map(|(at, (name, _))| format!("{name} = ${}", at + 2)).collect();
-    let sql = UPDATE_RUN.replace("{assignments}", &assignments.join(", "));
-    let mut parameters = vec![Value::from(id)];
-    parameters.extend(row.into_iter().map(|(_, value)| value));
-    session.query(&sql, &parameters).map(drop)
-}
-
-fn derive_device_limits(session: &mut dyn Session) -> Result<(), StoreError> {
-    let rows = session.query(DEVICE_LIMITS, &[])?;
-    session.script(DELETE_DEVICE_LIMITS)?;
-    for row in rows {
-        let Ok([host, device, identity, measured_at, figures]) = <[_; 5]>::try_from(row) else {
-            continue;
-        };
-        let figures = figures.unwrap_or_default();
-        let limit: Option<DiskLimit> = serde_json::from_str(&figures).ok();
-        let key = [host.into(), device.into(), identity.into(), measured_at.into()];
-        session.insert("device_limits", &[device_limit(key, limit.as_ref(), figures)])?;
-    }
-    Ok(())
 }
 
 /// Returns the row of a device from its host, name and identity, the time of the measurement, and the limits.
@@ -203,8 +149,7 @@ fn run(id: &str, record: &Record) -> Fields {
         // With a rate, only the response time includes the wait for a session.
         p99_us: if mean.is_some() { response(99.0) } else { service(99.0) },
         errors: record.stages.iter().map(|stage| stage.session_loop.error_count()).sum::<u64>(),
-        retries: record.stages.iter().map(|stage| stage.session_loop.retries).sum::<u64>(),
-        record_error: None::<String>;
+        retries: record.stages.iter().map(|stage| stage.session_loop.retries).sum::<u64>();
         record.plan => { sessions, workers }
     };
     row.extend(optional_fields! { session_loop => { batch, method } });

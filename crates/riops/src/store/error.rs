@@ -39,16 +39,18 @@ pub enum StoreError {
         /// Error of the connection, or from the server.
         source: Box<ConnectionError>,
     },
-    /// The store was written by a newer version of riops.
-    #[error(
-        "the store {location} has format version {found}, but this riops supports only {known}; use a newer riops"
-    )]
-    Newer {
+    /// The store was written by another version of riops.
+    #[error("the store {location} has format version {found}, and this riops supports only {known}: {}", if found > known {
+        "use a newer riops"
+    } else {
+        "convert it: OLD-RIOPS runs export --all > runs.json, then `riops runs import runs.json` into a new store"
+    })]
+    Version {
         /// Path of the file, or URL of the database.
         location: String,
         /// Format version of the store.
         found: usize,
-        /// Newest supported format version.
+        /// The supported format version.
         known: usize,
     },
     /// A role with fewer rights owns the schema of a store that a superuser would use.

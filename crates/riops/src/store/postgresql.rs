@@ -18,14 +18,14 @@ use crate::server::{ConnInfo, Connection, ConnectionError};
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Response timeout after Ctrl-C has ended a run. If its record cannot be stored in this time, the caller keeps it elsewhere.
 const RESPONSE_TIMEOUT_INTERRUPTED: Duration = Duration::from_secs(5);
-/// Time to wait for another riops that migrates the store.
-const MIGRATION_TIMEOUT: Duration = Duration::from_mins(10);
+/// Time to wait for another riops that creates the store.
+const CREATION_TIMEOUT: Duration = Duration::from_mins(10);
 /// Size of the parts in which rows are sent.
 const COPY_BYTES: usize = 1 << 20;
 
 const SESSION: &str = include_str!("../../sql/store/session.postgresql.sql");
 const SCHEMA: &str = include_str!("../../sql/store/schema.postgresql.sql");
-const MIGRATION_LOCK: &str = include_str!("../../sql/store/migration_lock.postgresql.sql");
+const CREATION_LOCK: &str = include_str!("../../sql/store/creation_lock.postgresql.sql");
 const HAS_VERSION: &str = include_str!("../../sql/store/version.postgresql.sql");
 const VERSION: &str = include_str!("../../sql/store/version_value.postgresql.sql");
 const SET_VERSION: &str = include_str!("../../sql/store/version_update.postgresql.sql");
@@ -36,7 +36,10 @@ static DIALECT: Dialect = Dialect {
     boolean: "boolean",
     false_value: "false",
     json_object: "json_object_agg",
-    choose: |step| step.postgresql,
+    integer: "bigint",
+    real: "double precision",
+    strict: "",
+    keyed: "",
     lock_record: include_str!("../../sql/store/record_lock.postgresql.sql"),
 };
 
@@ -207,8 +210,8 @@ impl Session for PostgresqlSession<'_> {
         Ok(version.and_then(|version| version.parse().ok()).unwrap_or(0))
     }
 
-    fn begin_migration(&mut self) -> Result<(), StoreError> {
-        self.run_within(MIGRATION_TIMEOUT, |connection| connection.execute(MIGRATION_LOCK))?;
+    fn begin_creation(&mut self) -> Result<(), StoreError> {
+        self.run_within(CREATION_TIMEOUT, |connection| connection.execute(CREATION_LOCK))?;
         self.script(SCHEMA)
     }
 

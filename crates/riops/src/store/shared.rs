@@ -10,8 +10,8 @@ use super::derive;
 use super::error::StoreError;
 use super::filter::{RunFilter, Sort};
 use super::location::StoreLocation;
-use super::migrate::{migrate, require_current};
 use super::postgresql::Postgresql;
+use super::schema::{create, require_current};
 use super::sqlite::Sqlite;
 use super::summary::{RunKey, RunSummary, StageSummary};
 use super::value::{Reader, Row, time_text};
@@ -41,11 +41,11 @@ const DISK_LIMIT: &str = include_str!("../../sql/store/device_limit.sql");
 const DELETE_DISK_LIMIT: &str = include_str!("../../sql/store/device_limit_delete.sql");
 const WRITABLE: &str = include_str!("../../sql/store/writable.sql");
 
-/// Opens the store; creates or migrates it if necessary. Of all directories, only that of [`default_path`](super::default_path) is
+/// Opens the store; creates it if necessary. Of all directories, only that of [`default_path`](super::default_path) is
 /// created: any other one may be a typing error.
 ///
 /// # Errors
-/// [`StoreError`] if the store cannot be accessed, or was written by a newer riops.
+/// [`StoreError`] if the store cannot be accessed, or was written by another version of riops.
 pub fn open(location: &StoreLocation, interrupt: &Interrupt) -> Result<Store, StoreError> {
     match location {
         StoreLocation::File(path) => Ok(Store::on(Sqlite::open(path, interrupt)?)?),
@@ -85,9 +85,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// Brings the store up to date.
+    /// The store of a database, which gets its tables if it has none.
     fn on(backend: impl Backend + 'static) -> Result<Self, StoreError> {
-        migrate(&backend)?;
+        create(&backend)?;
         Ok(Self { backend: Box::new(backend) })
     }
 

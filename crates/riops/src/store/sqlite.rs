@@ -10,13 +10,13 @@ use super::backend::{Access, Backend, Dialect, Session, Work};
 use super::error::StoreError;
 use super::experiment_lock::{ExperimentLock, LockKey};
 use super::location::default_path;
-use super::migrate::STEPS;
+use super::schema::VERSION;
 use super::value::{Fields, Row, stored_integer};
 use crate::figure::Value;
 use crate::host::Interrupt;
 use crate::host::output_file::{create_private_directory, private_file};
 
-/// How long a riops waits for another one that writes. The migration of a large store takes longest.
+/// How long a riops waits for another one that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_mins(2);
 /// The same after Ctrl-C. The caller then keeps the record of a run elsewhere.
 const BUSY_TIMEOUT_INTERRUPTED: Duration = Duration::from_secs(1);
@@ -33,7 +33,10 @@ static DIALECT: Dialect = Dialect {
     boolean: "integer",
     false_value: "0",
     json_object: "json_group_object",
-    choose: |step| Some(step.sqlite),
+    integer: "integer",
+    real: "real",
+    strict: " strict",
+    keyed: " strict, without rowid",
     lock_record: "",
 };
 
@@ -72,7 +75,7 @@ impl Sqlite {
         // Other programs number the versions of their files, too. A store of a newer riops is refused later.
         let is_store = match version {
             0 => tables == 0,
-            version => columns == STORE_COLUMNS || version as usize > STEPS.len(),
+            version => columns == STORE_COLUMNS || version as usize > VERSION,
         };
         if !is_store {
             return Err(StoreError::NoStore(path.to_owned()));
@@ -199,7 +202,7 @@ impl Session for &Sqlite {
             .map_err(|source| self.failed(source))
     }
 
-    fn begin_migration(&mut self) -> Result<(), StoreError> {
+    fn begin_creation(&mut self) -> Result<(), StoreError> {
         Ok(())
     }
 

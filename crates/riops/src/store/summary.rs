@@ -71,7 +71,7 @@ columns! {
         /// Percentage of rows or transactions that are updates, if the workload has this parameter.
         pub update_percent: Option<f64>,
         pub distribution: Option<String>,
-        /// Number of stages; 0 if the record cannot be decoded.
+        /// Number of stages.
         pub stages: u32,
         /// Length of the measurements of all stages, in seconds.
         pub seconds: Option<f64>,
@@ -98,20 +98,10 @@ columns! {
         pub device_mb_s: Option<f64>,
         pub errors: Option<u64>,
         pub retries: Option<u64>,
-        /// Why the record cannot be decoded.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub record_error: Option<String>,
     }
 }
 
 impl RunSummary {
-    /// Whether `p99_us` is only a lower bound.
-    pub fn is_p99_bound(&self) -> bool {
-        let of_response = self.response_p99_us.and(self.response_lower_bound_from);
-        let of_service = self.service_lower_bound_from.filter(|_| self.response_p99_us.is_none());
-        of_response.or(of_service).is_some_and(|from| from <= 99.0)
-    }
-
     /// Returns whether riops can rely on the result. Use this instead of `valid`, which is false for imported
     /// runs.
     pub fn validity(&self) -> Validity {

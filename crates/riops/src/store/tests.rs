@@ -1,4 +1,4 @@
-//! Tests of the SQLite file and of its earlier versions. What all backends have in common is tested in
+//! Tests of the SQLite file. What all backends have in common is tested in
 //! `riops-cli/tests/integration/stores.rs`, where a PostgreSQL server is available.
 
 use std::path::Path;
@@ -7,41 +7,10 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::host::Interrupt;
-use crate::record::{DiskLimit, Record};
 use crate::report::{example_cbc, example_record};
 
 fn open_file(path: &Path) -> Result<Store, StoreError> {
     open(&StoreLocation::File(path.to_owned()), &Interrupt::new())
-}
-
-/// Creates a store as riops created it before it had a PostgreSQL backend.
-fn old_store(path: &Path, version: u32) -> Connection {
-    let steps = [
-        include_str!("../../sql/store/0001_run.sql"),
-        include_str!("../../sql/store/0002_disk_limit.sql"),
-        include_str!("../../sql/store/0003_device_limit.sql"),
-    ];
-    let old = Connection::open(path).unwrap();
-    for step in steps.iter().take(version as usize) {
-        old.execute_batch(step).unwrap();
-    }
-    old.pragma_update(None, "user_version", version).unwrap();
-    old
-}
-
-/// Stores a run as earlier versions did.
-fn insert_old(old: &Connection, record: &Record, workload: &str, json: &str) {
-    old.execute(
-        "insert into run values (?1, ?2, ?3, ?4, 'PostgreSQL 18', 'done', 1, 7, 12.5, 2.5, 900, ?5)",
-        rusqlite::params![
-            record.id.to_string(),
-            record.started_at.to_string(),
-            workload,
-            record.label,
-            json
-        ],
-    )
-    .unwrap();
 }
 
 #[test]
@@ -78,115 +47,24 @@ fn an_existing_store_is_not_created_by_reading_it() {
 }
 
 #[test]
-fn stores_of_all_earlier_versions_are_migrated_with_their_runs() {
-    for version in 1..=3 {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs.sqlite");
-        let (mut record, mut cbc) = (example_record(), example_cbc());
-        cbc.id = uuid::Uuid::now_v7();
-        record.label = Some("old".to_owned());
-        record.tags.insert("disk".to_owned(), "nvme".to_owned());
-        record.stages[0].session_loop.reconnects = 3;
-        let old = old_store(&path, version);
-        insert_old(&old, &record, "rows", &serde_json::to_string(&record).unwrap());
-        insert_old(&old, &cbc, "cbc 1 GB", &serde_json::to_string(&cbc).unwrap());
-        drop(old);
-        let store = open_file(&path).unwrap();
-        assert_eq!(store.find(&record.id.to_string()).unwrap(), record);
-        assert_eq!(store.select("disk=nvme").unwrap(), [record.clone()]);
-        let runs = store.list(&RunFilter::default()).unwrap();
-        let found: Vec<_> = runs.iter().map(|run| (&*run.workload, &*run.title)).collect();
-        assert!(found.contains(&("rows", "rows")) && found.contains(&("cbc", "cbc 1 GB")));
-        let run = runs.iter().find(|run| run.workload == "rows").unwrap();
-        let stage = &record.stages[0];
-        // Derived from the record, not from the columns of the old table.
-        assert_eq!(run.rows_per_s, Some(stage.throughput.rows_per_s));
-        assert_eq!(run.sessions, record.plan.sessions);
-        assert_eq!(run.tags, record.tags);
-        assert_eq!(run.marks.as_deref(), Some("connections lost"));
-        let stages = store.stages(std::slice::from_ref(&run.id)).unwrap();
-        assert_eq!(stages.len(), record.stages.len());
+fn does_not_modify_stores_of_other_versions_and_files_that_are_not_stores() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.sqlite");
+    let store = open_file(&path).unwrap();
+    let raw = Connection::open(&path).unwrap();
+    for (found, advice) in [(99, "use a newer riops"), (10, "OLD-RIOPS runs export --all")] {
+        raw.pragma_update(None, "user_version", found).unwrap();
+        // Changed while it was open.
+        for refused in [store.save(&example_record()), open_file(&path).map(drop)] {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains(&format!("format version {found}")), "{error}");
+            assert!(error.contains(advice), "{error}");
+        }
     }
-}
-
-#[test]
-fn a_record_that_cannot_be_decoded_survives_the_migration_and_is_listed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("runs.sqlite");
-    let record = example_record();
-    let id = record.id.to_string();
-    let old = old_store(&path, 3);
-    insert_old(&old, &record, "oltp, point-select", "{\"damaged\": ");
-    drop(old);
-    let store = open_file(&path).unwrap();
-    let runs = store.list(&RunFilter::default()).unwrap();
-    let run = &runs[0];
-    assert_eq!((run.workload.as_str(), run.title.as_str()), ("oltp", "oltp, point-select"));
-    assert_eq!((run.rows_per_s, run.p99_us, run.stages), (Some(12.5), Some(900.0), 0));
-    assert!(run.record_error.as_ref().unwrap().contains("EOF"), "{run:?}");
-    assert!(matches!(store.find(&id), Err(StoreError::Json { .. })));
-    drop(store);
-    let raw = Connection::open(&path).unwrap();
-    let json: String = raw.query_row("select record from records", [], |row| row.get(0)).unwrap();
-    assert_eq!(json, "{\"damaged\": ");
-    open_file(&path).unwrap().remove(&id).unwrap();
-    assert_eq!(open_file(&path).unwrap().list(&RunFilter::default()).unwrap(), []);
-}
-
-#[test]
-fn device_limits_of_earlier_versions_are_migrated() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("runs.sqlite");
-    let mut limit = example_cbc().target.disk_limit.unwrap();
-    let old = old_store(&path, 3);
-    let json = |limit: &DiskLimit| serde_json::to_string(limit).unwrap();
-    old.execute("insert into disk_limit values ('one', 'vda', 'then', ?1)", [json(&limit)])
-        .unwrap();
-    let unnamed = limit.clone();
-    limit.identity = Some("a1".to_owned());
-    limit.sequential_read.mb_s = 900.0;
-    old.execute("insert into device_limit values ('a1', 'one', 'vdb', 'then', ?1)", [json(&limit)])
-        .unwrap();
-    drop(old);
-    let store = open_file(&path).unwrap();
-    let found =
-        |device: &str, identity: Option<&str>| store.disk_limit("one", device, identity).unwrap();
-    assert_eq!(found("vda", Some("b2")), Some(unnamed.clone()));
-    assert_eq!(found("vda", None), Some(unnamed.clone()));
-    assert_eq!(found("elsewhere", Some("a1")), Some(limit.clone()));
-    assert_eq!(found("vdb", None), None);
-    // Measured again, now with an identity: the limits without it are for an unknown device.
-    limit.device = "vda".to_owned();
-    store.save_disk_limit("one", &limit).unwrap();
-    assert_eq!(found("vda", Some("a1")), Some(limit));
-    assert_eq!(found("vda", Some("b2")), None);
-}
-
-#[test]
-fn does_not_modify_newer_stores_and_files_that_are_not_stores() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("runs.sqlite");
-    let store = open_file(&path).unwrap();
-    let raw = Connection::open(&path).unwrap();
-    raw.pragma_update(None, "user_version", 99).unwrap();
-    // Migrated while it was open.
-    assert!(matches!(store.save(&example_record()), Err(StoreError::Newer { found: 99, .. })));
-    assert!(matches!(open_file(&path), Err(StoreError::Newer { found: 99, .. })));
     let other = folder.path().join("notes.txt");
     std::fs::write(&other, "These are my notes, not a database.".repeat(40)).unwrap();
     assert!(matches!(open_file(&other), Err(StoreError::Sqlite { .. })));
     assert!(std::fs::read_to_string(&other).unwrap().starts_with("These are my notes"));
-}
-
-#[test]
-fn an_earlier_riops_recognizes_the_store_as_newer() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("runs.sqlite");
-    open_file(&path).unwrap();
-    let raw = Connection::open(&path).unwrap();
-    let version: u32 = raw.query_row("pragma user_version", [], |row| row.get(0)).unwrap();
-    // riops 0.1 reads this pragma and supports up to 3.
-    assert!(version > 3);
 }
 
 #[test]

@@ -4,14 +4,18 @@ use std::fmt::Write as _;
 
 use crate::plan::{CbcDataset, CbcRun};
 use crate::record::Record;
-use crate::report::form::Form;
+use crate::report::form::{Form, Rendered};
 use crate::units::text::one_line;
 
 /// Only the collector's lines.
 pub(in crate::report) const FORM: Form = Form {
     has_verdict: false,
     has_histogram: false,
-    ..Form::new("cbc", |plan| plan.work.get::<CbcRun>().is_some(), |record, _| Ok(cbc_text(record)))
+    ..Form::new(
+        "cbc",
+        |plan| plan.work.get::<CbcRun>().is_some(),
+        |record, _| Ok(Rendered::Data(cbc_text(record))),
+    )
 };
 
 /// Returns the lines of the benchmark's collector: key, tab, value. Times are in milliseconds, sizes in

@@ -9,7 +9,7 @@ use crate::record::{
     CommandRecord, EndedSessionRecord, LatencySummary, OperationRecord, Point, Record, StageRecord,
     Status,
 };
-use crate::report::form::{Extras, Form, Stream};
+use crate::report::form::{Extras, Form, Rendered, Stream};
 use crate::units::text::one_line;
 
 /// Version of pgbench whose format it is.
@@ -32,7 +32,7 @@ pub(in crate::report) const FORM: Form = Form {
     ..Form::new(
         "pgbench",
         |plan| plan.work.get::<ScriptRun>().is_some(),
-        |record, extras| Ok(Pgbench.closing(record, extras)),
+        |record, extras| Ok(Rendered::Data(Pgbench.closing(record, extras))),
     )
 };
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::plan::{DatasetPlan, RowsDataset, RowsRun};
 use crate::record::{DatabaseCounters, Record, SessionRecord, StageRecord};
-use crate::report::form::Form;
+use crate::report::form::{Form, Rendered};
 use crate::report::subjects::run::printed;
 use crate::report::words;
 use crate::units::text::one_line;
@@ -28,7 +28,7 @@ const BLOCKS_PER_MB: u64 = 128;
 pub(in crate::report) const FORM: Form = Form::new(
     "pgio",
     |plan| plan.work.get::<RowsRun>().is_some(),
-    |record, extras| Ok(printed(record, extras) + "\n" + &pgio_text(record)),
+    |record, extras| Ok(Rendered::Text(printed(record, extras) + "\n" + &pgio_text(record))),
 );
 
 /// Returns PGIO's report of every stage.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::figure::Summary;
 use crate::plan::{OltpRun, Plan};
 use crate::record::{Checkpoint, LatencySummary, Point, Record};
-use crate::report::form::{Extras, Form, Stream};
+use crate::report::form::{Extras, Form, Rendered, Stream};
 use crate::report::sysbench::{
     events_per_transaction, histogram, latency, percentile_name, sysbench_interval,
 };
@@ -21,12 +21,16 @@ enum Sysbench {
 pub(in crate::report) const V1_0: Form = Form {
     has_verdict: false,
     stream: Some(&Sysbench::V1_0),
-    ..Form::new("sysbench", fits, |record, extras| Ok(Sysbench::V1_0.whole(record, extras)))
+    ..Form::new("sysbench", fits, |record, extras| {
+        Ok(Rendered::Data(Sysbench::V1_0.whole(record, extras)))
+    })
 };
 pub(in crate::report) const V1_1: Form = Form {
     has_verdict: false,
     stream: Some(&Sysbench::V1_1),
-    ..Form::new("sysbench-1.1", fits, |record, extras| Ok(Sysbench::V1_1.whole(record, extras)))
+    ..Form::new("sysbench-1.1", fits, |record, extras| {
+        Ok(Rendered::Data(Sysbench::V1_1.whole(record, extras)))
+    })
 };
 
 fn fits(plan: &Plan) -> bool {

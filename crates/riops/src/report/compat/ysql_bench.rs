@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::plan::{LoadRun, Method, PointRun, Protocol, Spec as _, WorkPlan};
 use crate::record::{Record, StageRecord};
-use crate::report::form::Form;
+use crate::report::form::{Form, Rendered};
 use crate::units::text::one_line;
 
 /// Only ysql-bench's report.
@@ -16,7 +16,7 @@ pub(in crate::report) const FORM: Form = Form {
         |record, extras| {
             let stages: String =
                 record.stages.iter().map(|each| stage_text(record, each)).collect();
-            Ok(stages + extras.histogram_below(record).trim_start())
+            Ok(Rendered::Data(stages + extras.histogram_below(record).trim_start()))
         },
     )
 };
@@ -86,10 +86,10 @@ mod tests {
     fn the_block_has_the_lines_of_ysql_bench() {
         let record = example_load(&[Method::Insert]);
         let extras = Extras::new("", 80).with_histogram(Some((Scale::Linear, 3)));
-        insta::assert_snapshot!((FORM.print)(&record, &extras).unwrap());
+        insta::assert_snapshot!((FORM.print)(&record, &extras).unwrap().into_text());
         let mut record = example_record();
         record.plan.work = PointRun { op: "update".parse().unwrap(), ..PointRun::default() }.into();
         record.plan.protocol = Protocol::Extended;
-        insta::assert_snapshot!((FORM.print)(&record, &Extras::new("", 80)).unwrap());
+        insta::assert_snapshot!((FORM.print)(&record, &Extras::new("", 80)).unwrap().into_text());
     }
 }

@@ -8,7 +8,7 @@ use crate::record::{LatencyKind, Validity};
 use crate::report::export::{ExportError, cell, csv_text};
 use crate::report::render::fill::fill;
 use crate::report::render::table::{table_columns, table_lines};
-use crate::report::table::{Cell, Column, Table, number, word};
+use crate::report::table::{Cell, Table, number, word};
 use crate::store::{RunLine, RunSummary};
 use crate::units::format::{bounded, count, duration_us, joined, rate, short_id, to_the_minute};
 use crate::units::text::{json, shortened};
@@ -16,56 +16,144 @@ use crate::units::text::{json, shortened};
 /// Characters of a note in the list.
 const NOTE_MAX: usize = 40;
 
-/// A column of the list. The columns with `true` describe a run and not its result: what all lines have in common is
-/// shown once if the table is too wide.
-type Entry = (Column, bool, fn(&RunLine<'_>) -> Cell);
-
-/// The columns of the list. Without a rate in any run, all latencies are service times.
-fn entries(has_response: bool) -> [Entry; 21] {
-    [
-        (word("id"), false, |line| short_id(&line.run.id).into()),
-        (word("started (UTC)"), false, |line| to_the_minute(&line.run.started_at).into()),
-        (word("workload"), true, |line| line.run.title.as_str().into()),
-        (word("stage"), true, |line| line.stage.map_or("", |stage| &stage.name).into()),
-        (word("valid"), true, |line| valid_text(line.run.validity()).into()),
-        (number("rows/s"), false, |line| line.figure("rows_per_s", rate)),
-        (number("tx/s"), false, |line| line.figure("transactions_per_s", rate)),
-        (number("response p99"), false, |line| {
-            line.p99("response_p99_us", Statistic::bound_column(LatencyKind::Response))
-        }),
-        (number(if has_response { "service p99" } else { "p99" }), false, |line| {
-            line.p99("service_p99_us", Statistic::bound_column(LatencyKind::Service))
-        }),
-        (number("MB/s"), false, |line| line.figure("device_mb_s", rate)),
-        (number("batch"), true, |line| {
-            let batch = line.stage.map_or(line.run.batch, |stage| stage.batch);
-            batch.map(count).unwrap_or_default().into()
-        }),
-        (number("update"), true, |line| {
-            line.run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default().into()
-        }),
-        (word("keys"), true, |line| line.run.distribution.clone().unwrap_or_default().into()),
-        (number("sessions"), true, |line| {
-            match line.stage.map_or(line.run.sessions, |stage| stage.sessions) {
-                0 => "".into(),
-                sessions => sessions.to_string().into(),
-            }
-        }),
-        (number("rate"), true, |line| line.run.rate_per_s.map(rate).unwrap_or_default().into()),
-        (number("stages"), true, |line| match (line.stage, line.run.stages) {
-            (None, stages @ 2..) => stages.to_string().into(),
-            _ => "".into(),
-        }),
-        (word("status"), true, |line| status(line.run).into()),
-        (word("label"), true, |line| line.run.label.clone().unwrap_or_default().into()),
-        (word("tags"), true, |line| tags(line.run).into()),
-        (word("server"), true, |line| line.run.server.as_str().into()),
-        (word("note"), true, |line| {
-            let note = line.run.note.as_deref().unwrap_or_default();
-            shortened(note, NOTE_MAX).into()
-        }),
-    ]
+/// A column of lists of runs: in a terminal and in the dashboard.
+pub struct RunColumn {
+    title: &'static str,
+    /// The column of the store that sorts it; empty without one.
+    pub sorted_by: &'static str,
+    /// Whether its cells are numbers.
+    pub is_number: bool,
+    kind: Kind,
+    cell: fn(&RunLine<'_>) -> Cell,
 }
+
+/// What the cells of a column say of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Which run it is. Pages show it with links.
+    Name,
+    /// The same, but common to many runs.
+    Property,
+    /// How it was measured. What all lines have in common is shown once if the table is too wide.
+    Setup,
+    Result,
+}
+use Kind::{Name, Property, Result as Measured, Setup};
+
+impl RunColumn {
+    const fn new(
+        title: &'static str,
+        sorted_by: &'static str,
+        kind: Kind,
+        cell: fn(&RunLine<'_>) -> Cell,
+    ) -> Self {
+        Self { title, sorted_by, is_number: false, kind, cell }
+    }
+
+    const fn number(self) -> Self {
+        Self { is_number: true, ..self }
+    }
+
+    /// Its text for a run; empty if it is unknown.
+    pub fn text(&self, run: &RunSummary) -> String {
+        let cell = (self.cell)(&RunLine { run, stage: None });
+        if cell.has_value() { cell.text().to_owned() } else { String::new() }
+    }
+
+    /// Without a rate in any run, all latencies are service times.
+    fn title(&self, has_response: bool) -> &'static str {
+        if self.title == SERVICE_P99 && !has_response { "p99" } else { self.title }
+    }
+
+    fn describes_run(&self) -> bool {
+        matches!(self.kind, Property | Setup)
+    }
+}
+
+/// The columns of lists of runs.
+static COLUMNS: [RunColumn; 23] = [
+    RunColumn::new("id", "", Name, |line| short_id(&line.run.id).into()),
+    RunColumn::new("started (UTC)", "started_at", Name, |line| {
+        to_the_minute(&line.run.started_at).into()
+    }),
+    RunColumn::new("workload", "title", Property, |line| line.run.title.as_str().into()),
+    RunColumn::new("stage", "", Setup, |line| line.stage.map_or("", |stage| &stage.name).into()),
+    RunColumn::new("valid", "valid", Property, |line| valid_text(line.run.validity()).into()),
+    // Some workloads have no rows.
+    RunColumn::new("rows/s", "rows_per_s", Measured, |line| line.figure("rows_per_s", rate))
+        .number(),
+    RunColumn::new("tx/s", "transactions_per_s", Measured, |line| {
+        line.figure("transactions_per_s", rate)
+    })
+    .number(),
+    RunColumn::new(RESPONSE_P99, "response_p99_us", Measured, |line| {
+        line.p99("response_p99_us", Statistic::bound_column(LatencyKind::Response))
+    })
+    .number(),
+    RunColumn::new(SERVICE_P99, "service_p99_us", Measured, |line| {
+        line.p99("service_p99_us", Statistic::bound_column(LatencyKind::Service))
+    })
+    .number(),
+    RunColumn::new("MB/s", "device_mb_s", Measured, |line| line.figure("device_mb_s", rate))
+        .number(),
+    RunColumn::new("batch", "batch", Setup, |line| {
+        line.stage.map_or(line.run.batch, |stage| stage.batch).map(count).unwrap_or_default().into()
+    })
+    .number(),
+    RunColumn::new("update", "update_percent", Setup, |line| {
+        line.run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default().into()
+    })
+    .number(),
+    RunColumn::new("keys", "distribution", Setup, |line| {
+        line.run.distribution.clone().unwrap_or_default().into()
+    }),
+    RunColumn::new("sessions", "sessions", Setup, |line| {
+        match line.stage.map_or(line.run.sessions, |stage| stage.sessions) {
+            0 => "".into(),
+            sessions => sessions.to_string().into(),
+        }
+    })
+    .number(),
+    RunColumn::new("rate", "rate_per_s", Setup, |line| {
+        line.run.rate_per_s.map(rate).unwrap_or_default().into()
+    })
+    .number(),
+    RunColumn::new("stages", "stages", Setup, |line| match (line.stage, line.run.stages) {
+        (None, stages @ 2..) => stages.to_string().into(),
+        _ => "".into(),
+    })
+    .number(),
+    RunColumn::new("errors", "errors", Measured, |line| {
+        let errors = line.stage.map_or(line.run.errors, |stage| Some(stage.errors));
+        errors.filter(|&errors| errors > 0).map(count).unwrap_or_default().into()
+    })
+    .number(),
+    RunColumn::new("status", "status", Property, |line| status(line.run).into()),
+    RunColumn::new("label", "label", Property, |line| {
+        line.run.label.clone().unwrap_or_default().into()
+    }),
+    RunColumn::new("tags", "", Property, |line| tags(line.run).into()),
+    RunColumn::new("server", "server", Setup, |line| line.run.server.as_str().into()),
+    RunColumn::new("client", "client_host", Setup, |line| {
+        line.run.client_host.clone().unwrap_or_default().into()
+    }),
+    RunColumn::new("note", "", Setup, |line| {
+        let note = line.run.note.as_deref().unwrap_or_default();
+        shortened(note, NOTE_MAX).into()
+    }),
+];
+
+/// The columns about the measurement that have a value in one of these runs, with their titles.
+pub fn run_columns(runs: &[RunSummary]) -> Vec<(&'static str, &'static RunColumn)> {
+    let has_response = runs.iter().any(|run| run.response_p99_us.is_some());
+    let is_shown = |column: &&RunColumn| matches!(column.kind, Setup | Measured);
+    let has_value = |column: &&RunColumn| runs.iter().any(|run| !column.text(run).is_empty());
+    let shown = COLUMNS.iter().filter(is_shown).filter(has_value);
+    shown.map(|column| (column.title(has_response), column)).collect()
+}
+
+const RESPONSE_P99: &str = "response p99";
+const SERVICE_P99: &str = "service p99";
 
 impl RunLine<'_> {
     fn p99(&self, column: &str, bound_column: &str) -> Cell {
@@ -78,13 +166,9 @@ impl RunLine<'_> {
     }
 }
 
-/// Returns how a run ended, unless it ended as planned and can be read, and its marks.
+/// Returns how a run ended, unless it ended as planned, and its marks.
 fn status(run: &RunSummary) -> String {
-    let status = match (&run.record_error, run.status.as_str()) {
-        (Some(_), _) => Some("record cannot be decoded"),
-        (None, "done") => None,
-        (None, other) => Some(other),
-    };
+    let status = Some(run.status.as_str()).filter(|status| *status != "done");
     joined(status.into_iter().chain(run.marks.as_deref()), ", ")
 }
 
@@ -96,24 +180,28 @@ fn tags(run: &RunSummary) -> String {
 /// is shown once, below the table.
 pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
     let has_response = lines.iter().any(|line| line.number("response_p99_us").is_some());
-    let entries = entries(has_response);
-    let table = |shown: &[&Entry]| {
-        let columns = shown.iter().map(|(column, ..)| column.clone());
-        let row = |line: &RunLine<'_>| shown.iter().map(|(.., cell)| cell(line)).collect();
-        Table::new("", columns, lines.iter().map(row))
+    let head = |column: &RunColumn| {
+        let title = column.title(has_response);
+        if column.is_number { number(title) } else { word(title) }
     };
-    let all: Vec<&Entry> = entries.iter().collect();
+    let table = |shown: &[&RunColumn]| {
+        let row = |line: &RunLine<'_>| shown.iter().map(|column| (column.cell)(line)).collect();
+        Table::new("", shown.iter().map(|column| head(column)), lines.iter().map(row))
+    };
+    let all: Vec<&RunColumn> = COLUMNS.iter().collect();
     let whole = table(&all);
     let (first, rest) = match lines {
         [first, rest @ ..] if !rest.is_empty() && table_columns(&whole) > width => (first, rest),
         _ => return table_lines(&whole, width).join("\n") + "\n",
     };
-    let is_common = |(_, describes_run, cell): &&Entry| {
-        *describes_run && rest.iter().all(|line| cell(line) == cell(first))
+    let is_common = |column: &&RunColumn| {
+        column.describes_run()
+            && rest.iter().all(|line| (column.cell)(line) == (column.cell)(first))
     };
-    let (common, differing): (Vec<&Entry>, Vec<&Entry>) = all.into_iter().partition(is_common);
+    let (common, differing): (Vec<&RunColumn>, Vec<&RunColumn>) =
+        all.into_iter().partition(is_common);
     let mut text = table_lines(&table(&differing), width).join("\n") + "\n";
-    let cells = common.iter().map(|(column, _, cell)| (&column.title, cell(first)));
+    let cells = common.iter().map(|column| (column.title, (column.cell)(first)));
     let shown = cells.filter(|(_, cell)| cell.has_value());
     let shown = joined(shown.map(|(title, cell)| format!("{title} {}", cell.text())), " · ");
     if !shown.is_empty() {

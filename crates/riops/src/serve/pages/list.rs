@@ -8,9 +8,9 @@ use super::super::failure::Answer;
 use super::super::query::{Filters, Query};
 use crate::plan::WorkPlan;
 use crate::record::LiveRun;
-use crate::report::{Badge, badge};
+use crate::report::{Badge, RunColumn, badge, run_columns};
 use crate::store::RunSummary;
-use crate::units::format::{bounded, duration_us, rate, short_id, to_the_minute};
+use crate::units::format::{short_id, to_the_minute};
 
 /// The values of `list.html`.
 #[derive(Serialize)]
@@ -35,7 +35,8 @@ struct List<'a> {
 #[derive(Serialize)]
 struct Column {
     title: &'static str,
-    href: String,
+    /// `None` if it sorts nothing.
+    href: Option<String>,
     /// Value of `aria-sort`.
     sorted: &'static str,
     number: bool,
@@ -62,34 +63,6 @@ struct Linked {
     href: String,
 }
 
-/// Writes the value of a column; `None` if it is unknown.
-type Write = fn(&RunSummary) -> Option<String>;
-
-/// The columns after the first ones: title, column of the store, whether it is a number, whether it is shown even if
-/// it is empty for all runs of the page.
-const COLUMNS: [(&str, &str, bool, bool, Write); 13] = [
-    // Some workloads have no rows.
-    ("rows/s", "rows_per_s", true, true, |run| run.rows_per_s.filter(|rows| *rows > 0.0).map(rate)),
-    ("tx/s", "transactions_per_s", true, true, |run| run.transactions_per_s.map(rate)),
-    ("p99", "p99_us", true, true, |run| {
-        run.p99_us.map(|us| bounded(duration_us(us), run.is_p99_bound()))
-    }),
-    ("MB/s", "device_mb_s", true, false, |run| run.device_mb_s.map(rate)),
-    ("sessions", "sessions", true, true, |run| Some(run.sessions.to_string())),
-    ("rate", "rate_per_s", true, false, |run| run.rate_per_s.map(rate)),
-    ("batch", "batch", true, false, |run| run.batch.map(|rows| rows.to_string())),
-    ("update", "update_percent", true, false, |run| {
-        run.update_percent.map(|percent| format!("{percent}%"))
-    }),
-    ("distribution", "distribution", false, false, |run| run.distribution.clone()),
-    ("stages", "stages", true, false, |run| (run.stages != 1).then(|| run.stages.to_string())),
-    ("errors", "errors", true, false, |run| {
-        run.errors.filter(|&errors| errors > 0).map(|errors| errors.to_string())
-    }),
-    ("server", "server", false, true, |run| Some(run.server.clone())),
-    ("client", "client_host", false, false, |run| run.client_host.clone()),
-];
-
 /// The list of runs.
 pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery) -> Answer {
     let query = Query::parse(&query.unwrap_or_default());
@@ -98,12 +71,7 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
     let runs = app.stored.any(move |store| Ok(store.list(&filter)?)).await?;
     let (runs, has_next) = Filters::of_page(runs);
     let live = app.feed.current().await;
-    let shown: Vec<_> = COLUMNS
-        .into_iter()
-        .filter(|(_, _, _, always, write)| {
-            *always || runs.iter().any(|run| write(run).is_some_and(|text| !text.is_empty()))
-        })
-        .collect();
+    let shown = run_columns(&runs);
     let columns = [
         ("started (UTC)", "started_at", false),
         ("workload", "title", false),
@@ -112,7 +80,7 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
     ];
     let columns = columns
         .into_iter()
-        .chain(shown.iter().map(|(title, name, number, ..)| (*title, *name, *number)));
+        .chain(shown.iter().map(|(title, column)| (*title, column.sorted_by, column.is_number)));
     let page = |page: u32| query.with("page", &page.to_string()).after("/");
     let list = List {
         location: &app.location,
@@ -144,7 +112,8 @@ fn column(
     let direction = if descends { "desc" } else { "asc" };
     Column {
         title,
-        href: query.without("page").with("sort", &format!("{name}:{direction}")).after("/"),
+        href: (!name.is_empty())
+            .then(|| query.without("page").with("sort", &format!("{name}:{direction}")).after("/")),
         sorted: match (is_sorted, order.is_descending()) {
             (false, _) => "none",
             (true, true) => "descending",
@@ -154,7 +123,7 @@ fn column(
     }
 }
 
-fn row(run: &RunSummary, columns: &[(&str, &str, bool, bool, Write)]) -> Row {
+fn row(run: &RunSummary, columns: &[(&str, &RunColumn)]) -> Row {
     let linked = |name: &str, value: &str| Linked {
         text: value.to_owned(),
         href: Query::default().with(name, value).after("/"),
@@ -168,9 +137,6 @@ fn row(run: &RunSummary, columns: &[(&str, &str, bool, bool, Write)]) -> Row {
         badge: badge(run.validity(), &run.status, run.marks.as_deref().unwrap_or_default()),
         label: run.label.as_deref().map(|label| linked("label", label)),
         tags: run.tags.iter().map(tag).collect(),
-        cells: columns
-            .iter()
-            .map(|(_, _, number, _, write)| (write(run).unwrap_or_default(), *number))
-            .collect(),
+        cells: columns.iter().map(|(_, column)| (column.text(run), column.is_number)).collect(),
     }
 }

@@ -1,4 +1,4 @@
-//! The pages of stored runs and experiments: those of `riops report` and `riops sweep --html`, with links to what else can be
+//! The pages of stored runs and experiments: those of `riops report` and `riops sweep -o html`, with links to what else can be
 //! done.
 
 use axum::extract::{Path, RawQuery, State};
@@ -99,7 +99,7 @@ pub(in crate::serve) async fn experiments(State(app): Shared) -> Answer {
     app.page("experiments.html", layout("riops: experiments", "/experiments"), List { table })
 }
 
-/// The page of an experiment: that of `riops sweep --html`, as far as its runs ended.
+/// The page of an experiment: that of `riops sweep -o html`, as far as its runs ended.
 pub(in crate::serve) async fn experiment(State(app): Shared, Path(id): Path<String>) -> Answer {
     let study = app.stored.with(move |store| Ok(Study::stored(store, &id)?)).await?;
     let id = &study.experiment.id;

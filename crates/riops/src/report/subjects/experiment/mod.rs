@@ -27,6 +27,7 @@ use crate::record::{Disk, Record};
 use crate::report::chart::Chart;
 use crate::report::document::{Badge, Findings, Headline, Tone};
 use crate::report::effect::{change_text, leveled_interval, outcome_text};
+use crate::report::form::Image;
 use crate::report::render::png::{DrawingError, chart_png};
 use crate::report::setup::{cpu_text, main_settings};
 use crate::report::words;
@@ -80,24 +81,15 @@ fn pictures(view: &StudyView) -> impl Iterator<Item = Chart> {
     })
 }
 
-/// A chart as a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StudyImage {
-    /// Name of the file without its ending.
-    pub name: String,
-    /// Contents.
-    pub bytes: Vec<u8>,
-}
-
 /// Returns the charts as PNG files, the main one first; empty without values.
 ///
 /// # Errors
 /// Returns [`DrawingError::Failed`] if the drawing library fails.
-pub fn png(view: &StudyView) -> Result<Vec<StudyImage>, DrawingError> {
+pub fn png(view: &StudyView) -> Result<Vec<Image>, DrawingError> {
     let subtitle = title(view);
     let image = |chart: &Chart| {
         let name = chart.id.replacen("study-", "", 1);
-        Ok(StudyImage { name, bytes: chart_png(chart, &subtitle)? })
+        Ok(Image { name, bytes: chart_png(chart, &subtitle)? })
     };
     charts::charts(view).into_iter().chain(pictures(view)).map(|chart| image(&chart)).collect()
 }

@@ -17,15 +17,17 @@ use crate::record::Record;
 use crate::report::chart::Chart;
 use crate::report::document::{Document, Findings};
 use crate::report::flame;
+use crate::report::form::Image;
 use crate::report::glossary::glossary_text;
 use crate::report::render::html::{Delivery, Layout, environment};
 use crate::report::render::markdown::{add_findings, escaped, row, table};
+use crate::report::render::png::{DrawingError, chart_png};
 use crate::report::sections::{
     agents, bottleneck, cost, failures, queries, sources, statements, time, window,
 };
 use crate::report::table::{Table, word};
 use crate::report::words;
-use crate::units::format::joined;
+use crate::units::format::{joined, short_id};
 
 /// Columns of the text output in a page.
 const TEXT_COLUMNS: usize = 100;
@@ -110,6 +112,20 @@ pub fn charts(record: &Record) -> Vec<Chart> {
     let charts =
         [series::of_loops(record, id), distribution(record, id), series::of_agents(record, id)];
     charts.into_iter().flatten().chain(series::of_probes(record, id)).collect()
+}
+
+/// Returns the charts of a record as PNG files.
+///
+/// # Errors
+/// Returns [`DrawingError::Failed`] if the drawing library fails.
+pub fn images(record: &Record) -> Result<Vec<Image>, DrawingError> {
+    let run = short_id(&record.id.to_string()).to_owned();
+    let subtitle = format!("{run} · {}", record.label.as_deref().unwrap_or(&record.workload));
+    let image = |chart: Chart| {
+        let name = format!("riops-{run}-{}", chart.id.trim_start_matches("run-1-"));
+        Ok(Image { name, bytes: chart_png(&chart, &subtitle)? })
+    };
+    charts(record).into_iter().map(image).collect()
 }
 
 /// Returns the title of the report of these records.

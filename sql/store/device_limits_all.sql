@@ -1,1 +1,0 @@
-select host, device, identity, measured_at, figures from device_limits

@@ -1,1 +1,0 @@
-update runs set {assignments} where id = $1
