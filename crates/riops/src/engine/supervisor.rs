@@ -14,7 +14,8 @@ use super::hooks::Breach;
 use super::shared::{Shared, Signal, WorkerHandle};
 use super::window::Window;
 use super::worker::{WorkerEvent, WorkerReport};
-use crate::metrics::{Figures, IntervalPart, Timeline};
+use crate::figure::breached;
+use crate::metrics::{IntervalPart, Timeline};
 use crate::plan::Threshold;
 use crate::probe::Probe;
 use crate::record::RunEvent;
@@ -224,7 +225,7 @@ impl<'a> Supervisor<'a> {
     /// Returns a threshold that is already breached, if a breach ends the run.
     fn breached(&self) -> Option<Threshold> {
         let (total, seconds) = self.result.timeline.total()?;
-        Figures::so_far(total, seconds).breached(&self.stage.shared.plan.thresholds).cloned()
+        breached(total, seconds, &self.stage.shared.plan.thresholds).cloned()
     }
 
     /// Ends the measurement when all clients do, if they have breached a threshold together.

@@ -6,6 +6,7 @@ mod count;
 mod required;
 mod statistic;
 mod summary;
+mod thresholds;
 mod time;
 mod value;
 
@@ -13,6 +14,7 @@ pub use bottleneck::*;
 pub use count::*;
 pub use statistic::*;
 pub use summary::*;
+pub use thresholds::*;
 pub use time::*;
 pub use value::*;
 

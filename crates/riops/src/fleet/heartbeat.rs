@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use super::error::FleetError;
 use super::meeting::Meeting;
 use crate::engine::Breach;
+use crate::figure::breached;
 use crate::host::Interrupt;
-use crate::metrics::{Figures, IntervalPart};
+use crate::metrics::IntervalPart;
 use crate::plan::{Plan, Schedule, Threshold};
 use crate::record::{HistogramError, Point};
 use crate::run::merged_point;
@@ -310,7 +311,7 @@ impl Watch {
             seconds = seconds.max(point.seconds);
         }
         self.seconds += seconds;
-        Ok(Figures::so_far(&self.sum, self.seconds).breached(&self.thresholds))
+        Ok(breached(&self.sum, self.seconds, &self.thresholds))
     }
 }
 

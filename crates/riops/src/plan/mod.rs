@@ -54,5 +54,5 @@ pub use spread::Spread;
 pub use stock_scripts::{COMMON_SCRIPT, stock_script};
 pub use sysbench::OltpTest;
 pub use thinning::PointLength;
-pub use threshold::{LimitUnit, Metric, Part, Quantity, Threshold, TimeKind};
+pub use threshold::{LatencyKind, LimitUnit, Metric, Part, Quantity, Threshold};
 pub use work::{DatasetPlan, Member, Parameters, WorkPlan};

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::PlanError;
 
 /// A statistic of a latency histogram.
@@ -15,22 +17,35 @@ pub enum Quantity {
     Mean,
 }
 
-/// The kind of latency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeKind {
-    /// Response time if a rate is set, otherwise service time.
-    Either,
-    /// Service time: from the send.
+/// The start of the latencies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyKind {
+    /// From the send.
+    #[default]
     Service,
-    /// Response time: from the intended start.
+    /// From the intended start.
     Response,
+}
+
+impl LatencyKind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Service, Self::Response];
+
+    /// Returns the one of the service or of the response time.
+    pub fn of<T>(self, [service, response]: [T; 2]) -> T {
+        match self {
+            Self::Service => service,
+            Self::Response => response,
+        }
+    }
 }
 
 /// The metric of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Metric {
-    /// Latency, in microseconds.
-    Time(TimeKind, Quantity),
+    /// Latency, in microseconds; without a kind the response time if a rate is set, otherwise the service time.
+    Time(Option<LatencyKind>, Quantity),
     /// Rows per second.
     RowsPerS,
     /// Transactions per second.
@@ -120,7 +135,7 @@ const TOLERANCE: f64 = 0.01;
 impl Threshold {
     /// Whether the metric is measured only with a rate.
     pub fn requires_rate(&self) -> bool {
-        matches!(self.metric, Metric::Time(TimeKind::Response, _) | Metric::Waiting)
+        matches!(self.metric, Metric::Time(Some(LatencyKind::Response), _) | Metric::Waiting)
     }
 
     /// Whether `found`, in the metric's unit, meets the threshold.
@@ -224,9 +239,9 @@ fn part(text: &str) -> Option<Part> {
 
 fn metric(name: &str) -> Option<Metric> {
     let (kind, figure) = match name.split_once('.') {
-        Some(("service", figure)) => (TimeKind::Service, figure),
-        Some(("response", figure)) => (TimeKind::Response, figure),
-        _ => (TimeKind::Either, name),
+        Some(("service", figure)) => (Some(LatencyKind::Service), figure),
+        Some(("response", figure)) => (Some(LatencyKind::Response), figure),
+        _ => (None, name),
     };
     let quantity = match figure {
         "mean" => Some(Quantity::Mean),
@@ -334,10 +349,10 @@ mod tests {
     fn parses_metrics_by_name() {
         let metric = |text: &str| text.parse::<Threshold>().unwrap().metric;
         let percentile = |kind, percent| Metric::Time(kind, Quantity::Percentile(percent));
-        assert_eq!(metric("p99.9<1s"), percentile(TimeKind::Either, 99.9));
-        assert_eq!(metric("p9999<1s"), percentile(TimeKind::Either, 99.99));
-        assert_eq!(metric("response.p50<1s"), percentile(TimeKind::Response, 50.0));
-        assert_eq!(metric("service.max<1s"), percentile(TimeKind::Service, 100.0));
+        assert_eq!(metric("p99.9<1s"), percentile(None, 99.9));
+        assert_eq!(metric("p9999<1s"), percentile(None, 99.99));
+        assert_eq!(metric("response.p50<1s"), percentile(Some(LatencyKind::Response), 50.0));
+        assert_eq!(metric("service.max<1s"), percentile(Some(LatencyKind::Service), 100.0));
         assert_eq!(metric("tps>1"), Metric::TransactionsPerS);
     }
 

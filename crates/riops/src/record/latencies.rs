@@ -9,7 +9,7 @@
 
 use super::histogram::{Histogram, HistogramError, StoredHistogram};
 use super::latency::LatencySummary;
-use crate::plan::Quantity;
+use crate::plan::{LatencyKind, Quantity};
 use crate::units::Nanos;
 
 /// Relative difference that the missing transactions may make to a value: repeated runs differ by more.
@@ -35,6 +35,68 @@ pub struct AtLeast {
     pub value: f64,
     /// Whether the real value may be higher.
     pub is_bound: bool,
+}
+
+/// The stored latencies of a stage or of one kind of transaction.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredTimes<'a> {
+    summary: Option<&'a LatencySummary>,
+    observed: Option<&'a StoredHistogram>,
+    unfinished: Option<&'a StoredHistogram>,
+}
+
+impl<'a> StoredTimes<'a> {
+    /// Returns those of a kind, from service and response times each. Without a rate, the last lower bounds are those of the
+    /// service times.
+    pub(super) fn of(
+        kind: Option<LatencyKind>,
+        summaries: [&'a Option<LatencySummary>; 2],
+        histograms: [&'a Option<StoredHistogram>; 2],
+        unfinished: [&'a Option<StoredHistogram>; 2],
+    ) -> Self {
+        let has_rate = LatencyKind::Response.of(summaries).is_some();
+        let main = if has_rate { LatencyKind::Response } else { LatencyKind::Service };
+        let kind = kind.unwrap_or(main);
+        let of_bounds = if kind == main { LatencyKind::Response } else { kind };
+        Self {
+            summary: kind.of(summaries).as_ref(),
+            observed: kind.of(histograms).as_ref(),
+            unfinished: of_bounds.of(unfinished).as_ref(),
+        }
+    }
+
+    /// Returns those without lower bounds.
+    pub fn of_observed(
+        observed: Option<&'a StoredHistogram>,
+        summary: Option<&'a LatencySummary>,
+    ) -> Self {
+        Self { summary, observed, unfinished: None }
+    }
+
+    /// Returns the latencies; `None` without a histogram.
+    ///
+    /// # Errors
+    /// Returns [`HistogramError`] if a histogram is damaged.
+    pub fn latencies(self) -> Result<Option<Latencies>, HistogramError> {
+        self.observed.map(|observed| Latencies::stored(observed, self.unfinished)).transpose()
+    }
+
+    /// Returns a statistic in microseconds; `None` without a successful transaction.
+    ///
+    /// # Errors
+    /// Returns [`HistogramError`] if a histogram is damaged.
+    pub fn figure(self, quantity: Quantity) -> Result<Option<AtLeast>, HistogramError> {
+        // A histogram knows both only to its buckets.
+        let exact = match quantity {
+            Quantity::Mean => self.summary.map(|summary| summary.mean),
+            Quantity::Percentile(100.0) => self.summary.map(|summary| summary.max),
+            Quantity::Percentile(_) => None,
+        };
+        match exact.filter(|_| self.unfinished.is_none()) {
+            Some(value) => Ok(Some(AtLeast { value, is_bound: false })),
+            None => self.latencies()?.map_or(Ok(None), |latencies| latencies.figure(quantity)),
+        }
+    }
 }
 
 impl Latencies {
@@ -104,6 +166,15 @@ impl Latencies {
         // The recorded ones have the error of the histogram.
         bounds.set_exact_max(self.drained.max().max(self.unfinished.max()));
         bounds
+    }
+
+    /// Returns the same for a record; `None` without any.
+    ///
+    /// # Errors
+    /// Returns [`HistogramError`] if they cannot be encoded.
+    pub fn stored_bounds(&self) -> Result<Option<StoredHistogram>, HistogramError> {
+        let bounds = self.bounds();
+        (bounds.count() > 0).then(|| bounds.stored()).transpose()
     }
 
     /// Returns a statistic in microseconds; `None` without a successful transaction.

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::LatencyKind;
+
 use crate::stats::percentile_shown;
 
 /// Count, mean, standard deviation and percentiles of latencies, in microseconds.
@@ -118,30 +120,6 @@ impl LatencySummary {
     /// Whether a percentile, or the mean without one, is only a lower bound.
     pub fn is_bound(&self, percent: Option<f64>) -> bool {
         self.lower_bound_from.is_some_and(|from| percent.unwrap_or(99.0) >= from)
-    }
-}
-
-/// The start of the latencies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LatencyKind {
-    /// From the send.
-    #[default]
-    Service,
-    /// From the intended start.
-    Response,
-}
-
-impl LatencyKind {
-    /// All kinds.
-    pub const ALL: [Self; 2] = [Self::Service, Self::Response];
-
-    /// Returns the one of the service or of the response time.
-    pub fn of<T>(self, [service, response]: [T; 2]) -> T {
-        match self {
-            Self::Service => service,
-            Self::Response => response,
-        }
     }
 }
 

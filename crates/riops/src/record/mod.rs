@@ -30,6 +30,7 @@ mod stage;
 mod statement;
 mod target;
 
+pub use crate::plan::LatencyKind;
 pub use check::*;
 pub use client::*;
 pub use counts::*;

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::StoredHistogram;
+use super::latencies::StoredTimes;
 use super::latency::LatencySummary;
+use crate::plan::LatencyKind;
 
 /// Totals of changes, which can be verified in the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,9 +93,23 @@ pub struct OperationRecord {
     pub service_us: Option<LatencySummary>,
     /// Histogram of the service times.
     pub histogram: Option<StoredHistogram>,
+    /// Histogram of the response times, if its stage has several kinds.
+    pub response_histogram: Option<StoredHistogram>,
+    /// Lower bounds of the latencies of the transactions that did not succeed in the measurement, as in its stage.
+    pub unfinished_histogram: Option<StoredHistogram>,
+    /// The same lower bounds of the service times; only with a rate.
+    pub unfinished_service_histogram: Option<StoredHistogram>,
 }
 
 impl OperationRecord {
+    /// Returns the times of a kind; without one, the response times with a rate and the service times otherwise.
+    pub fn times(&self, kind: Option<LatencyKind>) -> StoredTimes<'_> {
+        let summaries = [&self.service_us, &self.response_us];
+        let histograms = [&self.histogram, &self.response_histogram];
+        let unfinished = [&self.unfinished_service_histogram, &self.unfinished_histogram];
+        StoredTimes::of(kind, summaries, histograms, unfinished)
+    }
+
     /// Returns their latency: response times with a rate, otherwise service times.
     pub fn latency_us(&self) -> Option<&LatencySummary> {
         self.response_us.as_ref().or(self.service_us.as_ref())

@@ -7,14 +7,13 @@ use super::counts::{
 };
 use super::database::LockWaits;
 use super::histogram::StoredHistogram;
-use super::latencies::Latencies;
-use super::latency::{
-    HeatmapRecord, LatencyKind, LatencySummary, PercentileInterval, ReportedLatency,
-};
+use super::latencies::{Latencies, StoredTimes};
+use super::latency::{HeatmapRecord, LatencySummary, PercentileInterval, ReportedLatency};
 use super::operation::{CommandRecord, MixRecord, OperationRecord};
 use super::samples::SampleSet;
 use super::schedule::{LateRecord, ScheduleRecord, StepRecord};
 use super::series::{Point, SteadinessRecord};
+use crate::plan::LatencyKind;
 
 /// A session that an error has ended, with `--on-error end-session`.
 #[serde_with::skip_serializing_none]
@@ -61,6 +60,8 @@ pub struct LoopRecord {
     /// Lower bounds of the latencies of the transactions that were due in the measurement and did not succeed in it: of
     /// the response times with a rate, otherwise of the service times. See `Latencies`.
     pub unfinished_histogram: Option<StoredHistogram>,
+    /// The same lower bounds of the service times; only with a rate.
+    pub unfinished_service_histogram: Option<StoredHistogram>,
     /// Outcomes of the transactions that ended within the measurement.
     pub outcomes: Option<Outcomes>,
     /// Transactions that were retried after an error.
@@ -152,6 +153,14 @@ impl LoopRecord {
     /// Returns the service or the response times.
     pub fn summary_us(&self, kind: LatencyKind) -> Option<&LatencySummary> {
         kind.of([&self.service_us, &self.response_us]).as_ref()
+    }
+
+    /// Returns the times of a kind; without one, the response times with a rate and the service times otherwise.
+    pub fn times(&self, kind: Option<LatencyKind>) -> StoredTimes<'_> {
+        let summaries = [&self.service_us, &self.response_us];
+        let histograms = [&self.histogram, &self.response_histogram];
+        let unfinished = [&self.unfinished_service_histogram, &self.unfinished_histogram];
+        StoredTimes::of(kind, summaries, histograms, unfinished)
     }
 
     /// Returns the number of intended starts that were skipped: of another tool without the others.

@@ -8,8 +8,8 @@ use crate::metrics::{Slot, steadiness};
 use crate::plan::Plan;
 use crate::record::{
     CommandRecord, DrainedRecord, Effects, EndedSessionRecord, ErrorEntry, Execution, Fairness,
-    Histogram, HistogramError, Latencies, LatencySummary, LockWaits, LoopRecord, NodeRecord,
-    OperationRecord, Queries, ScheduleRecord, SessionRecord, StageRecord, StepRecord,
+    Histogram, HistogramError, Latencies, LatencyKind, LatencySummary, LockWaits, LoopRecord,
+    NodeRecord, OperationRecord, Queries, ScheduleRecord, SessionRecord, StageRecord, StepRecord,
     StoredHistogram, TableEffects,
 };
 use crate::run::results::latencies::latencies;
@@ -100,12 +100,12 @@ fn times(
     let has_rate = loops.iter().any(|each| each.response_histogram.is_some());
     let (mut service, mut response) = (Latencies::new()?, Latencies::new()?);
     for each in loops {
-        if let Some(stored) = &each.histogram {
-            let unfinished = each.unfinished_histogram.as_ref().filter(|_| !has_rate);
-            service.merge(&Latencies::stored(stored, unfinished)?)?;
-        }
-        if let Some(stored) = &each.response_histogram {
-            response.merge(&Latencies::stored(stored, each.unfinished_histogram.as_ref())?)?;
+        for (kind, all) in
+            [(LatencyKind::Service, &mut service), (LatencyKind::Response, &mut response)]
+        {
+            if let Some(latencies) = each.times(Some(kind)).latencies()? {
+                all.merge(&latencies)?;
+            }
         }
     }
     let mut all = latencies(&service, has_rate.then_some(&response), heatmap(loops, window), plan)?;
@@ -246,7 +246,7 @@ fn tables<'a>(all: impl Iterator<Item = &'a TableEffects>) -> Vec<TableEffects> 
     tables.into_iter().map(|(table, effects)| TableEffects { table, effects }).collect()
 }
 
-/// Returns the kinds of transactions. With a rate, the response times of one of several kinds are not known.
+/// Returns the kinds of transactions. With a rate, earlier records do not have the response times of one of several kinds.
 fn operations(
     loops: &[&LoopRecord],
     response_us: Option<&LatencySummary>,
@@ -265,18 +265,62 @@ fn operations(
             sum.effects = sum.effects.and(each.effects);
             sum.unknown_effects = sum.unknown_effects.and(each.unknown_effects);
         }
-        let times = parts.iter().map(|each| (&each.histogram, &each.service_us));
-        let (service_us, histogram) = summary(times)?;
+        let service = of_kind(&parts, LatencyKind::Service, |each| each.service_us.as_ref())?;
+        let response = of_kind(&parts, LatencyKind::Response, |each| each.response_us.as_ref())?;
+        let is_known = is_single || response_us.is_none() || response.summary.is_some();
         Ok(OperationRecord {
             tables: tables(parts.iter().flat_map(|each| &each.tables)),
             unknown_tables: tables(parts.iter().flat_map(|each| &each.unknown_tables)),
-            service_us: service_us.filter(|_| is_single || response_us.is_none()),
-            response_us: response_us.filter(|_| is_single).cloned(),
-            histogram,
+            service_us: service.summary.filter(|_| is_known),
+            response_us: if is_single { response_us.cloned() } else { response.summary },
+            histogram: service.histogram,
+            unfinished_histogram: match response.histogram {
+                Some(_) => response.unfinished,
+                None => service.unfinished.clone(),
+            },
+            unfinished_service_histogram: service
+                .unfinished
+                .filter(|_| response.histogram.is_some()),
+            response_histogram: response.histogram,
             ..sum
         })
     });
     merged.collect()
+}
+
+/// The latencies of a kind of several clients.
+#[derive(Default)]
+struct MergedTimes {
+    summary: Option<LatencySummary>,
+    histogram: Option<StoredHistogram>,
+    unfinished: Option<StoredHistogram>,
+}
+
+fn of_kind(
+    parts: &[&OperationRecord],
+    kind: LatencyKind,
+    summary_of: fn(&OperationRecord) -> Option<&LatencySummary>,
+) -> Result<MergedTimes, HistogramError> {
+    let mut all: Option<Latencies> = None;
+    for each in parts {
+        if let Some(latencies) = each.times(Some(kind)).latencies()? {
+            match &mut all {
+                Some(all) => all.merge(&latencies)?,
+                None => all = Some(latencies),
+            }
+        }
+    }
+    let Some(all) = all else {
+        return Ok(MergedTimes::default());
+    };
+    let mut summary = all.summary()?;
+    let summaries: Vec<_> = parts.iter().filter_map(|each| summary_of(each)).collect();
+    make_exact(summary.as_mut(), &summaries);
+    Ok(MergedTimes {
+        summary,
+        histogram: Some(all.observed.stored()?),
+        unfinished: all.stored_bounds()?,
+    })
 }
 
 fn commands(loops: &[&LoopRecord]) -> Result<Vec<CommandRecord>, HistogramError> {

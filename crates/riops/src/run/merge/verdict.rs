@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::fit::{MergeError, Part, VALID_SHARE, Window};
+use crate::figure::judged;
 use crate::record::{Record, StageRecord, Warning, WarningKind};
-use crate::run::verdict::{
-    STRICT, judge_figures, shared_dataset, strict_reasons, thresholds_of_record, unlike_planned,
-    warnings,
-};
+use crate::run::verdict::{STRICT, shared_dataset, strict_reasons, unlike_planned, warnings};
 use crate::units::percent;
 
 /// Name of the processes of riops, as the kernel shows it.
@@ -134,9 +132,7 @@ impl<'a> Judge<'a> {
         let mut thresholds = agents.flat_map(|record| &record.thresholds);
         let ended_run = thresholds.find(|found| found.ended_run && found.stage == name);
         let ended_run = ended_run.map(|found| &found.threshold);
-        let plan = &self.merged.plan;
-        let mut thresholds = thresholds_of_record(&stage, plan, name.as_deref(), ended_run)?;
-        judge_figures(&mut thresholds, self.merged, &stage);
+        let thresholds = judged(self.merged, &stage, ended_run, name.as_deref())?;
         self.merged.thresholds.extend(thresholds);
         self.merged.stages.push(stage);
         Ok(())

@@ -33,14 +33,17 @@ pub(in crate::run) fn latencies(
     // Without a success within the measurement, the response times have no values.
     let response = response.filter(|_| response_us.is_some());
     let of_users = response.unwrap_or(service);
-    let bounds = of_users.bounds();
     let percentile = of_users.figure(Quantity::Percentile(plan.percentile))?;
     Ok(LoopRecord {
         service_us,
         response_us,
         histogram: Some(service.observed.stored()?),
         response_histogram: response.map(|of| of.observed.stored()).transpose()?,
-        unfinished_histogram: (bounds.count() > 0).then(|| bounds.stored()).transpose()?,
+        unfinished_histogram: of_users.stored_bounds()?,
+        unfinished_service_histogram: match response {
+            Some(_) => service.stored_bounds()?,
+            None => None,
+        },
         latency_heatmap: heatmap,
         percentile_interval,
         percentile_us: percentile.filter(|_| plan.percentile > 0.0).map(|found| found.value),

@@ -1,7 +1,7 @@
 //! Results by kind of transaction, by command of scripts, and by session.
 
 use crate::engine::{SessionTally, StageResult};
-use crate::metrics::{CommandTotals, Counter, Counters};
+use crate::metrics::{CommandTotals, Counter, Counters, OperationTotals};
 use crate::record::{
     CommandRecord, DatabaseUse, Execution, HistogramError, Latencies, OperationRecord, Outcomes,
     SessionOperation, SessionRecord,
@@ -72,17 +72,36 @@ pub(super) fn operations(
                 retried: totals.counters.get(Counter::Retried),
                 unknown: totals.counters.get(Counter::Unknown),
                 skipped: totals.counters.get(Counter::Skipped),
-                response_us: totals
-                    .response
-                    .as_ref()
-                    .map(Latencies::summary)
-                    .transpose()?
-                    .flatten(),
-                service_us: totals.service.summary()?,
-                histogram: Some(totals.service.observed.stored()?),
+                ..times(totals, result.operations.len() > 1)?
             })
         })
         .collect()
+}
+
+/// Returns the latencies of one kind. Those of the only kind are those of the stage.
+fn times(
+    totals: &OperationTotals,
+    is_one_of_several: bool,
+) -> Result<OperationRecord, HistogramError> {
+    let OperationTotals { service, response, .. } = totals;
+    let own = OperationRecord {
+        response_us: response.as_ref().map(Latencies::summary).transpose()?.flatten(),
+        service_us: service.summary()?,
+        histogram: Some(service.observed.stored()?),
+        ..OperationRecord::default()
+    };
+    // Without a success within the measurement, the response times have no values.
+    let response = response.as_ref().filter(|_| own.response_us.is_some());
+    Ok(match (is_one_of_several, response) {
+        (false, _) => own,
+        (true, None) => OperationRecord { unfinished_histogram: service.stored_bounds()?, ..own },
+        (true, Some(response)) => OperationRecord {
+            response_histogram: Some(response.observed.stored()?),
+            unfinished_histogram: response.stored_bounds()?,
+            unfinished_service_histogram: service.stored_bounds()?,
+            ..own
+        },
+    })
 }
 
 /// Returns the results of each command.

@@ -2,12 +2,12 @@
 
 mod accesses;
 mod reasons;
-mod thresholds;
 mod warnings;
 
 use std::os::unix::process::ExitStatusExt as _;
 
 use crate::engine::{SessionError, StageResult};
+use crate::figure::judged;
 use crate::record::{
     Check, HistogramError, QuerySeries, Record, StageRecord, Status, Warning, WarningKind,
 };
@@ -18,8 +18,6 @@ use crate::workload::access::Access;
 use accesses::{access_of_statement, accesses_of, contradictions, path_reasons, unexpected_path};
 use reasons::of_loop;
 pub(super) use reasons::{STRICT, strict_reasons, unlike_planned};
-pub(super) use thresholds::{judge_figures, thresholds_of_record};
-use thresholds::{thresholds_of, thresholds_of_stage};
 use warnings::durability;
 pub(super) use warnings::warnings;
 
@@ -83,9 +81,9 @@ impl Judge<'_> {
         }
         let wrong_replies = each.result.workers.wrong_replies;
         let accesses = accesses_of(&each.result, self.expected, name.as_deref());
-        let mut thresholds = thresholds_of(&each, plan, name.as_deref())?;
+        let ended_run = each.result.breached.clone();
         let stage = results::session_loop::stage(each, plan, &self.record.client)?;
-        judge_figures(&mut thresholds, &self.record, &stage);
+        let thresholds = judged(&self.record, &stage, ended_run.as_ref(), name.as_deref())?;
         self.record.thresholds.extend(thresholds);
         let mut reasons: Vec<String> = stage_failure.clone().into_iter().collect();
         reasons.extend(of_loop(&stage, plan, wrong_replies));
@@ -156,8 +154,7 @@ impl Judge<'_> {
         }));
         let plan = &self.record.plan;
         let stage = results::single::observed(each, plan, &self.record.client);
-        let mut thresholds = thresholds_of_stage(&stage, plan)?;
-        judge_figures(&mut thresholds, &self.record, &stage);
+        let thresholds = judged(&self.record, &stage, None, None)?;
         self.record.thresholds.extend(thresholds);
         self.add_stage(stage, None);
         Ok(())

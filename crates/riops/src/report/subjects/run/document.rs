@@ -3,7 +3,7 @@
 
 use super::{access_paths, counters};
 use crate::figure::{Figure, Summary};
-use crate::plan::{Metric, Schedule, TimeKind};
+use crate::plan::{LatencyKind, Metric, Schedule};
 use crate::record::{
     Note, OperationRecord, RateVerdict, Record, Status, ThresholdRecord, Validity,
 };
@@ -177,7 +177,7 @@ pub fn threshold_text(record: &Record, found: &ThresholdRecord) -> String {
     let latency = |us| bounded(duration_us(us), found.at_least);
     let figure = match (found.found, found.threshold.metric) {
         (None, _) => "no value".to_owned(),
-        (Some(us), Metric::Time(TimeKind::Service, _)) if has_rate => {
+        (Some(us), Metric::Time(Some(LatencyKind::Service), _)) if has_rate => {
             format!("service time {}", latency(us))
         }
         (Some(us), Metric::Time(..)) if has_rate => format!("response time {}", latency(us)),

@@ -1,0 +1,314 @@
+//! Compares thresholds with the record of a stage: of one that has ended, or of one in progress.
+
+use super::Figure;
+use crate::metrics::{Counter, IntervalPart};
+use crate::plan::{LatencyKind, Metric, Part, Threshold};
+use crate::record::{
+    AtLeast, CommandRecord, ErrorEntry, HistogramError, LateRecord, LoopRecord, Outcomes,
+    QuerySeries, Record, StageKind, StageRecord, StoredTimes, ThresholdRecord, Throughput,
+};
+
+/// Judges the thresholds of the plan of a record for one of its stages. `ended_run` is the one that has ended the run: that of
+/// all clients of a fleet is not in the plan of one. `name`: of one of several stages.
+///
+/// # Errors
+/// Returns [`HistogramError`] if a histogram is damaged.
+pub fn judged(
+    record: &Record,
+    stage: &StageRecord,
+    ended_run: Option<&Threshold>,
+    name: Option<&str>,
+) -> Result<Vec<ThresholdRecord>, HistogramError> {
+    let thresholds = &record.plan.thresholds;
+    let of_all = ended_run.filter(|each| !thresholds.contains(each));
+    let judged = |threshold: &Threshold| {
+        let found = found(threshold, record, stage)?;
+        let is_met = |found: AtLeast| match threshold.is_met_from(found.value) {
+            is_met if found.is_bound => is_met == Some(true),
+            _ => threshold.is_met_by(found.value),
+        };
+        let ended_run = ended_run == Some(threshold);
+        Ok(ThresholdRecord {
+            stage: name.map(str::to_owned),
+            threshold: threshold.clone(),
+            found: found.map(|found| found.value),
+            at_least: found.is_some_and(|found| found.is_bound),
+            // A threshold that ended the run stays breached, even if the last transactions met it again.
+            held: !ended_run && found.is_some_and(is_met),
+            ended_run,
+        })
+    };
+    thresholds.iter().chain(of_all).map(judged).collect()
+}
+
+/// Returns the first threshold that a stage in progress certainly breaches. What is known only at its end is left out: figures,
+/// parts, and starts that wait.
+pub fn breached<'a>(
+    sum: &IntervalPart,
+    seconds: f64,
+    thresholds: &'a [Threshold],
+) -> Option<&'a Threshold> {
+    let stage = growing(sum, seconds);
+    thresholds.iter().find(|threshold| {
+        let found = match threshold.metric {
+            _ if threshold.part.is_some() => None,
+            Metric::Time(kind, quantity) => {
+                let response = sum.response.as_ref();
+                let times = match kind {
+                    Some(LatencyKind::Service) => Some(&sum.service),
+                    Some(LatencyKind::Response) => response,
+                    None => response.or(Some(&sum.service)),
+                };
+                times.and_then(|histogram| histogram.figure(quantity))
+            }
+            // Those of the drain belong to them.
+            Metric::Reconnects | Metric::Unknown => None,
+            metric => count_of(&stage, metric),
+        };
+        found.is_some_and(|found| threshold.is_clearly_breached(found))
+    })
+}
+
+/// The record of a stage so far, without its latencies.
+fn growing(sum: &IntervalPart, seconds: f64) -> StageRecord {
+    let count = |counter| sum.counters.get(counter);
+    let per_s = |counter| count(counter) as f64 / seconds;
+    let throughput = Throughput {
+        rows_per_s: per_s(Counter::Rows),
+        transactions_per_s: per_s(Counter::Transactions),
+        ..Throughput::default()
+    };
+    let (failed, unknown) = (count(Counter::Failed), count(Counter::Unknown));
+    let (late, skipped) = (Some(count(Counter::Late)), count(Counter::Skipped));
+    let session_loop = LoopRecord {
+        errors: vec![ErrorEntry { count: count(Counter::Errors), ..ErrorEntry::default() }],
+        outcomes: Some(Outcomes { failed, unknown, ..Outcomes::default() }),
+        late: Some(LateRecord { transactions: late, skipped, ..LateRecord::default() }),
+        retries: count(Counter::Retries),
+        ..LoopRecord::default()
+    };
+    let transactions = count(Counter::Transactions);
+    StageRecord { seconds, transactions, throughput, session_loop, ..StageRecord::default() }
+}
+
+/// Returns the value that a threshold judges, in microseconds for times; `None` if it was not measured.
+fn found(
+    threshold: &Threshold,
+    record: &Record,
+    stage: &StageRecord,
+) -> Result<Option<AtLeast>, HistogramError> {
+    let of_loop = &stage.session_loop;
+    Ok(match (&threshold.part, threshold.metric) {
+        (_, Metric::Figure) => {
+            let figure = Figure::required(threshold).ok().flatten();
+            figure.and_then(|figure| {
+                let value = figure.in_unit_of_limit(figure.of(record, stage)?);
+                Some(AtLeast { value, is_bound: figure.is_bound(stage) })
+            })
+        }
+        (Some(Part { probe: Some(name), .. }), metric) => {
+            exact(of_probe(&stage.query_series, name, metric))
+        }
+        (Some(part), metric) => of_part(of_loop, metric, part)?,
+        (None, Metric::Time(kind, quantity)) => of_loop.times(kind).figure(quantity)?,
+        (None, metric) => exact(count_of(stage, metric)),
+    })
+}
+
+fn exact(value: Option<f64>) -> Option<AtLeast> {
+    value.map(|value| AtLeast { value, is_bound: false })
+}
+
+/// Returns the value of a metric that is a count or a rate.
+fn count_of(stage: &StageRecord, metric: Metric) -> Option<f64> {
+    let of_loop = &stage.session_loop;
+    let outcomes = of_loop.outcomes.unwrap_or_default();
+    let failed = outcomes.failed + outcomes.unknown;
+    let has_time = stage.seconds > 0.0;
+    let count = match metric {
+        Metric::TransactionsPerS => {
+            return Some(stage.throughput.transactions_per_s).filter(|_| has_time);
+        }
+        // riops did not send the transactions, and counts nothing else of them.
+        _ if stage.kind == StageKind::Observed => return None,
+        Metric::RowsPerS => return Some(stage.throughput.rows_per_s).filter(|_| has_time),
+        Metric::ErrorPercent => {
+            let ended = failed + stage.transactions;
+            return (ended > 0).then(|| 100.0 * failed as f64 / ended as f64);
+        }
+        Metric::Errors => of_loop.error_count(),
+        Metric::Late => {
+            of_loop.late.map_or(0, |late| late.transactions.unwrap_or_default() + late.skipped)
+        }
+        Metric::Waiting => of_loop.schedule.as_ref()?.waiting,
+        Metric::Retries => of_loop.retries,
+        Metric::Reconnects => of_loop.reconnects,
+        Metric::Unknown => outcomes.unknown,
+        Metric::Time(..) | Metric::Probe | Metric::ProbeMax | Metric::Figure => return None,
+    };
+    Some(count as f64)
+}
+
+/// Returns the value of a metric for a script or one of its commands.
+fn of_part(
+    of_loop: &LoopRecord,
+    metric: Metric,
+    part: &Part,
+) -> Result<Option<AtLeast>, HistogramError> {
+    let names = of_loop.operations.iter().map(|each| each.name.as_str());
+    let Some(operation) = part.position(names).and_then(|at| of_loop.operations.get(at)) else {
+        return Ok(None);
+    };
+    let own = |command: &&CommandRecord| {
+        command.script == operation.number && part.command.is_none_or(|of| command.number == of)
+    };
+    let commands = || of_loop.commands.iter().filter(own);
+    let count = |number: u64| exact(Some(number as f64));
+    match metric {
+        Metric::Time(_, quantity) if part.command.is_some() => {
+            commands().next().map_or(Ok(None), |command| {
+                let times = StoredTimes::of_observed(
+                    command.histogram.as_ref(),
+                    command.service_us.as_ref(),
+                );
+                times.figure(quantity)
+            })
+        }
+        // The times of the only script are those of the stage.
+        Metric::Time(kind, quantity) if of_loop.operations.len() == 1 => {
+            of_loop.times(kind).figure(quantity)
+        }
+        Metric::Time(kind, quantity) => operation.times(kind).figure(quantity),
+        Metric::Errors => Ok(count(commands().map(|command| command.failures).sum())),
+        Metric::Retries => Ok(count(commands().map(|command| command.retries).sum())),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the value of a metric for a query of the user.
+fn of_probe(series: &[QuerySeries], name: &str, metric: Metric) -> Option<f64> {
+    let found = series.iter().find(|each| each.name == name)?;
+    if metric == Metric::ProbeMax { found.max() } else { found.mean() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Histogram, Latencies, OperationRecord, ScheduleRecord, StoredHistogram};
+    use crate::report::example_record;
+    use crate::units::Nanos;
+
+    const MS: u64 = 1_000_000;
+
+    fn is_met(found: f64, text: &str) -> bool {
+        text.parse::<Threshold>().unwrap().is_met_by(found)
+    }
+
+    #[test]
+    fn a_stage_in_progress_has_the_counts_and_times_so_far() {
+        let mut sum = IntervalPart::new(true).unwrap();
+        sum.counters.add([
+            (Counter::Transactions, 90),
+            (Counter::Failed, 8),
+            (Counter::Unknown, 2),
+            (Counter::Rows, 900),
+            (Counter::Errors, 12),
+            (Counter::Late, 2),
+            (Counter::Skipped, 1),
+            (Counter::Reconnects, 7),
+        ]);
+        sum.service.record(Nanos(MS));
+        sum.response.as_mut().unwrap().record(Nanos(5 * MS));
+        let is_breached = |text: &str| breached(&sum, 2.0, &[text.parse().unwrap()]).is_some();
+        for text in ["riops=450", "tps=45", "errors=12", "error_percent=10", "late=3", "retries=0"]
+        {
+            assert!(!is_breached(text), "{text}");
+            assert!(is_breached(&text.replace('=', ">")), "{text}");
+        }
+        for text in ["service.p99<2ms", "p50>4ms", "response.max<6ms", "service.mean>900us"] {
+            assert!(!is_breached(text), "{text}");
+        }
+        assert!(is_breached("p50<4ms") && is_breached("service.p99>2ms"));
+        // Known at the end.
+        for text in
+            ["reconnects=0", "unknown=0", "waiting>5", "p99{script=1}<1us", "server-cpu<1us"]
+        {
+            assert!(!is_breached(text), "{text}");
+        }
+        let nothing = IntervalPart::new(false).unwrap();
+        for text in ["p99<1us", "riops>1"] {
+            assert!(breached(&nothing, 0.0, &[text.parse().unwrap()]).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_metric_has_one_value_in_a_record() {
+        let (record, stage) = example();
+        for (text, value) in [
+            ("reconnects=7", 7.0),
+            ("unknown=2", 2.0),
+            ("error_percent>0", 100.0 * 10.0 / (10.0 + stage.transactions as f64)),
+            ("late=3", 3.0),
+            ("waiting=4", 4.0),
+            ("errors=0", 0.0),
+        ] {
+            let found = found(&text.parse().unwrap(), &record, &stage).unwrap().unwrap();
+            assert_eq!(found, AtLeast { value, is_bound: false }, "{text}");
+        }
+        let observed = StageRecord { kind: StageKind::Observed, ..stage };
+        let of = |text: &str| found(&text.parse().unwrap(), &record, &observed).unwrap();
+        assert!(of("tps>1").is_some() && of("errors=0").is_none() && of("riops>1").is_none());
+    }
+
+    #[test]
+    fn the_times_of_a_script_have_their_kind_and_their_lower_bounds() {
+        let (record, mut stage) = example();
+        let times = |ms: u64, unfinished: u64| {
+            let mut times = Latencies::new().unwrap();
+            times.observed.record(Nanos(ms * MS));
+            (0..unfinished).for_each(|_| times.unfinished(Nanos(100 * ms * MS)));
+            times
+        };
+        let (service, response) = (times(1, 1), times(5, 3));
+        let own = OperationRecord {
+            name: "a.sql".to_owned(),
+            number: 1,
+            service_us: service.summary().unwrap(),
+            response_us: response.summary().unwrap(),
+            histogram: stored(&service.observed),
+            response_histogram: stored(&response.observed),
+            unfinished_histogram: response.stored_bounds().unwrap(),
+            unfinished_service_histogram: service.stored_bounds().unwrap(),
+            ..OperationRecord::default()
+        };
+        let other =
+            OperationRecord { name: "b.sql".to_owned(), number: 2, ..OperationRecord::default() };
+        stage.session_loop.operations = vec![own, other];
+        let of = |text: &str| found(&text.parse().unwrap(), &record, &stage).unwrap();
+        for (text, from, to) in [
+            ("p50{script=a.sql}<1s", "p50>=490ms", "p50<=510ms"),
+            ("service.p99{script=1}<1s", "p50>=99ms", "p50<=101ms"),
+        ] {
+            let found = of(text).unwrap();
+            assert!(found.is_bound, "{text}");
+            assert!(is_met(found.value, from) && is_met(found.value, to), "{text}: {found:?}");
+        }
+        assert_eq!(of("p99{script=b.sql}<1s"), None);
+    }
+
+    fn stored(histogram: &Histogram) -> Option<StoredHistogram> {
+        Some(histogram.stored().unwrap())
+    }
+
+    fn example() -> (Record, StageRecord) {
+        let record = example_record();
+        let mut stage = record.stages[0].clone();
+        let each = &mut stage.session_loop;
+        each.errors.clear();
+        each.reconnects = 7;
+        each.outcomes = Some(Outcomes { failed: 8, unknown: 2, ..Outcomes::default() });
+        each.late = Some(LateRecord { transactions: Some(2), skipped: 1, ..LateRecord::default() });
+        each.schedule = Some(ScheduleRecord { waiting: 4, ..ScheduleRecord::default() });
+        (record, stage)
+    }
+}
