@@ -243,13 +243,9 @@ fn goal(
         if count != 2 {
             return refuse(format!("riops ab compares two cells; the experiment has {count}"));
         }
-        let first = experiment.cells.first();
-        let workload = first.map_or("", |cell| cell.plan.work.traits().name);
-        let counts_transactions = riops::report::counts_transactions(workload);
         return Ok(Goal::Ab(AbSettings {
             blocks_max,
             alpha: gate.map_or(ALPHA, |gate| gate.error),
-            counts_transactions,
             repeats_max: gate.map_or(0, |gate| gate.repeats_max),
             one_sided: gate.is_some(),
             costs: gate.map_or_else(Vec::new, |gate| gate.costs.clone()),

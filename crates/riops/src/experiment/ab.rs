@@ -138,8 +138,8 @@ fn figures_and_costs(study: &Study, settings: &AbSettings) -> (Vec<Figure>, Vec<
     let Some(stage) = study.finished.iter().find_map(Finished::usable).and_then(main_stage) else {
         return (Vec::new(), Vec::new());
     };
-    let throughput =
-        if settings.counts_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS };
+    let first = study.experiment.cells.first();
+    let throughput = first.map_or(Figure::RowsPerS, |cell| Figure::throughput_of(&cell.plan.work));
     let figures = if stage.is_timed() {
         vec![Figure::Seconds]
     } else if stage.session_loop.response_us.is_some() {
@@ -167,7 +167,6 @@ mod tests {
     const SETTINGS: AbSettings = AbSettings {
         blocks_max: 10,
         alpha: 0.05,
-        counts_transactions: false,
         repeats_max: 0,
         one_sided: false,
         costs: Vec::new(),

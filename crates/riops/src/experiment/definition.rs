@@ -162,9 +162,6 @@ pub struct AbSettings {
     /// Significance level of the whole test.
     #[default(ALPHA)]
     pub alpha: f64,
-    /// Whether the throughput that is compared counts transactions and not rows.
-    #[default = true]
-    pub counts_transactions: bool,
     /// Maximum number of runs that are repeated because they were disturbed.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub repeats_max: u32,

@@ -44,9 +44,11 @@ impl HistoryChoice {
 fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
     let work = WorkPlan::default_of(&run.workload);
     // The list of runs does not say what an imported run counted.
-    let counts_transactions = work
-        .map(|work| work.traits())
-        .is_some_and(|traits| traits.counts_transactions && !traits.is_imported);
+    let throughput = match work.filter(|work| !work.traits().is_imported) {
+        Some(work) if stage.rows > 0 => Figure::throughput_of(&work),
+        _ if stage.rows > 0 => Figure::RowsPerS,
+        _ => Figure::TransactionsPerS,
+    };
     let is_timed = match StageKind::of(&stage.kind) {
         Some(StageKind::Statement) => true,
         Some(StageKind::Observed) => stage.transactions == 0,
@@ -56,10 +58,8 @@ fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
         Figure::Seconds
     } else if run.rate_per_s.is_some() {
         Figure::P99Us
-    } else if counts_transactions || stage.rows == 0 {
-        Figure::TransactionsPerS
     } else {
-        Figure::RowsPerS
+        throughput
     }
 }
 

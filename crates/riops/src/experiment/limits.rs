@@ -91,7 +91,6 @@ mod tests {
             costs: Vec::new(),
             blocks_max: 10,
             alpha: 0.05,
-            counts_transactions: true,
             repeats_max: 0,
             one_sided: false,
         };

@@ -20,9 +20,9 @@ pub use value::*;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Stop;
 use crate::plan::facts::{price_per_hour, vcpus};
-use crate::record::{AtLeast, CostRecord, NodeRecord, Record, StageRecord};
+use crate::plan::{Stop, WorkPlan};
+use crate::record::{AtLeast, CostRecord, NodeRecord, Point, Record, StageRecord};
 use crate::stats::Direction::{HigherIsBetter, LowerIsBetter};
 use crate::stats::{Direction, Interval, mean_intervals, summary};
 use crate::units::format::bytes_each;
@@ -462,14 +462,27 @@ impl Estimate {
     }
 }
 
+impl Figure {
+    /// Returns the throughput that a workload counts: of transactions, or of rows.
+    pub fn throughput_of(work: &WorkPlan) -> Self {
+        let counts_transactions = work.traits().counts_transactions;
+        if counts_transactions { Self::TransactionsPerS } else { Self::RowsPerS }
+    }
+
+    /// Returns what this throughput counts in an interval.
+    pub fn count_in(self, point: &Point) -> u64 {
+        if self == Self::RowsPerS { point.rows } else { point.transactions }
+    }
+}
+
 /// A value that a statement that ran once does not have.
 fn of_loop(stage: &StageRecord, value: f64) -> Option<f64> {
     (!stage.is_timed()).then_some(value)
 }
 
 fn rows_per_s(record: &Record, stage: &StageRecord) -> Option<f64> {
-    let counts_transactions = record.plan.work.traits().counts_transactions;
-    of_loop(stage, stage.throughput.rows_per_s).filter(|_| !counts_transactions)
+    let counts_rows = Figure::throughput_of(&record.plan.work) == Figure::RowsPerS;
+    of_loop(stage, stage.throughput.rows_per_s).filter(|_| counts_rows)
 }
 
 fn statements_per_s(record: &Record, stage: &StageRecord) -> Option<f64> {

@@ -161,7 +161,8 @@ impl Spec for CbcRun {
             terminates_sessions: true,
             needs_dedicated_sessions: true,
             // A select over a whole table may take longer than its stage, which is a valid result.
-            allows_no_transactions: true,
+            accepts_no_transactions: true,
+            shows_messages: true,
             empties_caches: self.cold && !self.cold_try,
             wrong_replies: Some("no row or more than one row"),
             ..Traits::default()

@@ -33,12 +33,11 @@ impl Spec for ObserveRun {
     fn traits(&self) -> Traits {
         Traits {
             name: "observe",
-            is_observed: true,
             is_undivided: true,
             counts_transactions: true,
             has_no_rows: true,
             has_no_statements: true,
-            allows_no_transactions: true,
+            accepts_no_transactions: true,
             ..Traits::default()
         }
     }

@@ -76,8 +76,6 @@ pub struct Traits {
     pub dataset: Option<&'static str>,
     /// Whether it is the results of another tool, which `riops run` cannot execute.
     pub is_imported: bool,
-    /// Whether riops only observes what others do.
-    pub is_observed: bool,
     /// Whether the main result counts transactions and not rows.
     pub counts_transactions: bool,
     /// Whether rows were not counted.
@@ -100,7 +98,9 @@ pub struct Traits {
     /// Whether a stage must process exactly the planned number of rows.
     pub is_exact: bool,
     /// Whether a stage without a completed transaction is a valid result.
-    pub allows_no_transactions: bool,
+    pub accepts_no_transactions: bool,
+    /// Whether all messages of the server are shown while it runs, as pgbench does.
+    pub shows_messages: bool,
     /// Whether the run remains valid if an access path changes.
     pub tolerates_changed_plans: bool,
     /// Description of the replies that are counted as wrong; absent: fewer or more rows than requested.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::figure::Figure;
 use crate::plan::{ObserveRun, Plan, Stop};
 use crate::record::{LiveTotals, Point, ProbePoint, Sampled};
 use crate::report::document::Document;
@@ -50,8 +51,7 @@ impl LiveView {
         if self.rates.len() == CURVE_COLUMNS {
             self.rates.pop_front();
         }
-        let counts_transactions = words::of(&self.plan.work).measure().counts_transactions;
-        let number = if counts_transactions { point.transactions } else { point.rows };
+        let number = Figure::throughput_of(&self.plan.work).count_in(point);
         self.rates.push_back(number as f64 / point.seconds.max(f64::MIN_POSITIVE));
         self.last = Some(point.clone());
     }

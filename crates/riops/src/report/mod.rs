@@ -64,14 +64,8 @@ pub use subjects::run::{run_document, run_text, scatter_png, threshold_text};
 pub use subjects::runs::{RunColumn, run_columns, runs_csv, runs_table};
 pub use table::{ABSENT, Cell, Column, Table};
 
-use crate::plan::{Plan, WorkPlan};
+use crate::plan::Plan;
 use crate::record::{Point, Record};
-
-/// Returns whether the main figure of a workload counts transactions and not rows.
-pub fn counts_transactions(workload: &str) -> bool {
-    let plan = WorkPlan::default_of(workload);
-    plan.is_some_and(|work| words::of(&work).traits().counts_transactions)
-}
 
 /// The main result of a run.
 pub(crate) fn headline(record: &Record) -> Headline {

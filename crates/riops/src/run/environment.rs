@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::RunError;
 use crate::engine::{History, choose_driver};
 use crate::host::Interrupt;
-use crate::plan::{Driver, Plan, Protocol};
+use crate::plan::{Driver, ObserveRun, Plan, Protocol};
 use crate::probe::Place;
 use crate::probe::locations::{Locations, RoleDisk};
 use crate::probe::topology::{Topology, Volume};
@@ -124,7 +124,7 @@ fn lacks_plan_cache_mode(control: &mut Connection) -> Result<bool, ConnectionErr
 /// Fails if the plan cannot be run through the pooler.
 fn accept_pooler(pooler: Pooler, plan: &Plan, events: &Events) -> Result<(), RunError> {
     events.notice(&format!("connected through {pooler}"));
-    if !pooler.by_transaction || plan.work.traits().is_observed {
+    if !pooler.by_transaction || plan.work.get::<ObserveRun>().is_some() {
         return Ok(());
     }
     if plan.work.traits().has_server_loop {

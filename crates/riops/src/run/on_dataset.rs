@@ -120,7 +120,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             }
         }
         self.is_maintained = !sql.is_empty();
-        if self.is_maintained && active.plan.work.traits().allows_no_transactions {
+        if self.is_maintained && active.plan.work.traits().shows_messages {
             // What pgbench prints.
             (active.hooks.on_message())("starting vacuum...end.");
         }

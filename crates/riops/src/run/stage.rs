@@ -180,7 +180,7 @@ impl ActiveRun<'_> {
         (probe.sampler, probe.queries) = (Some(&mut sampler), Some(&mut queries));
         let on_message = self.hooks.on_message();
         let notices = Arc::new(AtomicU64::new(0));
-        let shows_all = self.plan.work.traits().allows_no_transactions;
+        let shows_all = self.plan.work.traits().shows_messages;
         let on_notice = counted(&notices, &on_message, shows_all);
         stage.show_with(&on_message, &on_notice);
         let result = run_stage(

@@ -244,8 +244,9 @@ fn figures_of(runs: &[StageOf<'_>]) -> (Vec<Figure>, bool) {
     if stages.iter().any(|stage| stage.is_timed()) {
         return (vec![Figure::Seconds], false);
     }
-    let is_of_transactions = runs.first().is_some_and(|(run, _)| counts_transactions(run));
-    let throughput = if is_of_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS };
+    let first = runs.first();
+    let throughput =
+        first.map_or(Figure::RowsPerS, |(run, _)| Figure::throughput_of(&run.plan.work));
     let mut figures = Figure::compared_percentiles().collect::<Vec<_>>();
     figures.insert(if has_response { figures.len() } else { 0 }, throughput);
     figures.extend(commands(&stages));
@@ -301,11 +302,6 @@ fn of_stage(
             })
         })
         .collect()
-}
-
-/// Whether the main result of a run counts transactions and not rows.
-pub(super) fn counts_transactions(record: &Record) -> bool {
-    record.plan.work.traits().counts_transactions
 }
 
 /// Effects of all figures in the same order. The first one is the main figure.

@@ -12,15 +12,16 @@ mod why;
 
 use std::collections::{BTreeSet, HashSet};
 
+use crate::figure::Figure;
 use crate::record::{Record, Status, Validity};
 use crate::stats::Settings;
 use crate::store::RunKey;
 use crate::units::format::number_of;
 pub use changes::{Change, Topic, changes, differences};
+use figures::Blocks;
 pub use figures::{
     BLOCK_TAG, FigureComparison, FigureValues, Group, StageComparison, group_figures,
 };
-use figures::{Blocks, counts_transactions};
 pub use model::{Comparison, Side};
 pub use notes::{build_notes, marked, missing_note, sampling_note};
 pub(in crate::experiment) use why::time_change;
@@ -41,9 +42,9 @@ pub fn compare(
 ) -> Result<Comparison, ComparisonError> {
     let keys = |group: Group<'_>| group.records.iter().map(RunKey::of).collect::<Vec<_>>();
     let workload = require_comparable(&keys(a), &keys(b))?;
-    let counts: BTreeSet<bool> =
-        a.records.iter().chain(b.records).map(counts_transactions).collect();
-    if counts.len() > 1 {
+    let throughput = |run: &Record| Figure::throughput_of(&run.plan.work);
+    let mut runs = a.records.iter().chain(b.records).map(throughput);
+    if runs.next().is_some_and(|first| runs.any(|other| other != first)) {
         return Err(ComparisonError::Counts);
     }
     let (runs_a, left_out_a) = usable(a)?;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
-use super::figures::counts_transactions;
 use super::model::Comparison;
+use crate::figure::Figure;
 use crate::figure::Summary;
 use crate::metrics::warm_up;
 use crate::record::{Record, StageRecord, Validity};
@@ -164,16 +164,13 @@ fn overlap(a: &[&Record], b: &[&Record]) -> bool {
 /// Whether a stage starts with intervals whose rate differs so much that they change that of the whole stage by
 /// more than the smallest relevant effect (MSER-5).
 fn includes_warm_up(run: &Record, effect: f64) -> bool {
-    let counts_transactions = counts_transactions(run);
+    let throughput = Figure::throughput_of(&run.plan.work);
     run.stages.iter().any(|stage| {
         let intervals: Vec<(f64, u64)> = stage
             .session_loop
             .series
             .iter()
-            .map(|point| {
-                let count = if counts_transactions { point.transactions } else { point.rows };
-                (point.seconds, count)
-            })
+            .map(|point| (point.seconds, throughput.count_in(point)))
             .collect();
         let seconds: f64 = intervals.iter().map(|(seconds, _)| seconds).sum();
         let count: u64 = intervals.iter().map(|(_, count)| count).sum();

@@ -23,8 +23,8 @@ pub(super) struct Judge<'a> {
     pub(super) slots: &'a [Slot],
     /// Whether the runs of a block were measured close together.
     pub(super) in_blocks: bool,
-    /// Whether the main figure counts transactions and not rows.
-    pub(super) counts_transactions: bool,
+    /// The throughput that the workload counts.
+    pub(super) throughput: Figure,
 }
 
 impl Judge<'_> {
@@ -81,9 +81,11 @@ impl Judge<'_> {
         if is_statement {
             return vec![Figure::Seconds];
         }
-        let other_throughput =
-            if self.counts_transactions { Figure::RowsPerS } else { Figure::TransactionsPerS };
-        JUDGED.into_iter().filter(|figure| *figure != other_throughput).collect()
+        let is_other = |figure: Figure| {
+            figure != self.throughput
+                && [Figure::RowsPerS, Figure::TransactionsPerS].contains(&figure)
+        };
+        JUDGED.into_iter().filter(|figure| !is_other(*figure)).collect()
     }
 
     /// The values of a figure in blocks with runs of both; `None` if a run of them has no value.

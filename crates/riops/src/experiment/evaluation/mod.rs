@@ -68,7 +68,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         created_at: experiment.created_at.to_string(),
         kind,
         workload: workload(experiment),
-        counts_transactions: counts_transactions(experiment),
+        counts_transactions: throughput(experiment) == Figure::TransactionsPerS,
         environment: Vec::new(),
         differences: differences(experiment, &groups),
         marked: marked(records.iter().copied()),
@@ -159,7 +159,7 @@ fn compared(view: &mut StudyView, experiment: &Experiment, groups: &[Group<'_>],
         settings: Settings { effect: experiment.effect, ..Settings::default() },
         slots,
         in_blocks: experiment.order == Order::Interleaved,
-        counts_transactions: counts_transactions(experiment),
+        throughput: throughput(experiment),
     };
     // The looks of a test compare its figures.
     let is_test = matches!(experiment.goal, Goal::Ab(_));
@@ -252,11 +252,6 @@ fn workload(experiment: &Experiment) -> String {
     first.map(|cell| cell.plan.work.traits().name.to_owned()).unwrap_or_default()
 }
 
-fn counts_transactions(experiment: &Experiment) -> bool {
-    let first = experiment.cells.first();
-    first.is_some_and(|cell| cell.plan.work.traits().counts_transactions)
-}
-
 /// The stage and the figure by which cells are ranked: the throughput of the first session loop; with a rate its
 /// latency, because the throughput is given; without a loop the duration of the first statement.
 fn main_figure(experiment: &Experiment, records: &[&Record], slots: &[Slot]) -> (usize, Figure) {
@@ -283,7 +278,8 @@ fn main_figure(experiment: &Experiment, records: &[&Record], slots: &[Slot]) -> 
 }
 
 fn throughput(experiment: &Experiment) -> Figure {
-    if counts_transactions(experiment) { Figure::TransactionsPerS } else { Figure::RowsPerS }
+    let first = experiment.cells.first();
+    first.map_or(Figure::RowsPerS, |cell| Figure::throughput_of(&cell.plan.work))
 }
 
 fn axis(axis: &crate::experiment::Axis) -> AxisView {

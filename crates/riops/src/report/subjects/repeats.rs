@@ -1,6 +1,7 @@
 //! Repeated runs of one plan: a line for each, then the median, the spread and the interval of each figure.
 
 use crate::experiment::comparison::{FigureValues, group_figures};
+use crate::figure::Figure;
 use crate::record::{Record, Status};
 use crate::report::document::{Document, Hint};
 use crate::report::form::Extras;
@@ -10,7 +11,6 @@ use crate::report::sections::stage_prefix;
 use crate::report::setup::badge;
 use crate::report::subjects::run::threshold_text;
 use crate::report::table::{Cell, Table, number, word};
-use crate::report::words;
 use crate::stats::summary;
 use crate::units::format::{joined, number_of, rate, short_id};
 use crate::units::text::one_line;
@@ -20,10 +20,9 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
     let stages = record.stages.iter().filter(|stage| stage.statement.is_none());
     let stages = stages.map(|stage| {
         let name = stage_prefix(record, stage);
-        let throughput = if words::of(&record.plan.work).traits().counts_transactions {
-            format!("{} transactions/s", rate(stage.throughput.transactions_per_s))
-        } else {
-            format!("{} rows/s", rate(stage.throughput.rows_per_s))
+        let throughput = match Figure::throughput_of(&record.plan.work) {
+            Figure::RowsPerS => format!("{} rows/s", rate(stage.throughput.rows_per_s)),
+            _ => format!("{} transactions/s", rate(stage.throughput.transactions_per_s)),
         };
         let latency = stage.session_loop.latency_us();
         let p99 = latency.and_then(|latency| latency_named(latency, "p99"));

@@ -42,7 +42,7 @@ fn ended_sessions(stage: &StageRecord) -> Option<String> {
 /// Returns that the server was not available at the end, and that no transaction ended.
 fn without_success(stage: &StageRecord, traits: &Traits) -> impl Iterator<Item = String> {
     let is_without = stage.transactions == 0;
-    let accepts_none = traits.allows_no_transactions;
+    let accepts_none = traits.accepts_no_transactions;
     let has_lost_connections = stage.session_loop.reconnects > 0;
     let is_down = !is_without || has_lost_connections && !accepts_none;
     let found = [

@@ -7,10 +7,12 @@ use serde::Serialize;
 use super::super::app::{Shared, layout, see_other};
 use super::super::failure::Answer;
 use super::super::query::Query;
+use crate::figure::Figure;
 use crate::figure::{Statistic, per_second};
 use crate::plan::Stop;
+use crate::plan::WorkPlan;
 use crate::record::{LivePhase, LiveRun, LiveStage, Point};
-use crate::report::{ABSENT, counts_transactions};
+use crate::report::ABSENT;
 use crate::units::format::{count, duration_us, number_of, rate};
 
 /// The values of `live.html`.
@@ -63,11 +65,9 @@ pub(in crate::serve) async fn live(State(app): Shared, Path(id): Path<String>) -
 
 fn view(run: &LiveRun) -> Live {
     let last = run.stages.last().and_then(|stage| stage.last.as_ref());
-    let is_transactions = counts_transactions(&run.workload);
-    let rate_of = |point: &Point| {
-        let count = if is_transactions { point.transactions } else { point.rows };
-        per_second(count, point).map(rate)
-    };
+    let work = WorkPlan::default_of(&run.workload);
+    let throughput = work.as_ref().map_or(Figure::RowsPerS, Figure::throughput_of);
+    let rate_of = |point: &Point| per_second(throughput.count_in(point), point).map(rate);
     Live {
         id: run.id.to_string(),
         title: run.title.clone(),
@@ -80,7 +80,7 @@ fn view(run: &LiveRun) -> Live {
         server: run.server.clone(),
         setup: setup(run),
         phase: run.phase.text(),
-        figure: if is_transactions { "transactions" } else { "rows" },
+        figure: if throughput == Figure::RowsPerS { "rows" } else { "transactions" },
         rate: last.and_then(rate_of).unwrap_or_else(|| ABSENT.to_owned()),
         has_points: last.is_some(),
         tiles: tiles(last),

@@ -275,7 +275,6 @@ pub(super) fn ab(blocks: u32, factor: f64) -> Study {
         costs: Vec::new(),
         blocks_max: 10,
         alpha: 0.05,
-        counts_transactions: false,
         repeats_max: 0,
         one_sided: false,
     });

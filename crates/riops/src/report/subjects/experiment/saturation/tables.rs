@@ -34,7 +34,7 @@ pub(in crate::report::subjects::experiment) fn tables(view: &StudyView) -> Vec<T
 fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: String) -> Table {
     let stage = view.main_stage;
     let is_open = matches!(levels.first().map(|level| level.level), Some(Level::Rate { .. }));
-    let has_rows = !view.counts_transactions;
+    let has_rows = view.throughput() == Figure::RowsPerS;
     let shown = |figure: &Figure| {
         let mut values = levels.iter().filter_map(|level| level.group.figure(stage, *figure));
         if *figure == Figure::ErrorsPerS {
