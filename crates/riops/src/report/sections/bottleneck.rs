@@ -1,9 +1,12 @@
 //! The bottleneck of a run, and the figures of machine, client and device.
 
 use crate::figure::{Bottleneck, DeviceLoad, Summary};
+use crate::record::Record;
 use crate::record::{Blocker, ClientLimit, DeviceUse, Sampled, TimePart};
 use crate::report::document::Document;
 use crate::report::sections::waits::{meaning, named};
+use crate::report::sections::{each, several, stage_name};
+use crate::report::table::{Cell, Table, number, word};
 use crate::units::format::{count, duration_us, joined, number_of, percent, rate};
 
 /// Wait events that are named as the bottleneck.
@@ -274,6 +277,46 @@ fn network(document: &mut Document, summary: &Summary<'_>) {
         errors => format!(", {} with errors or dropped", number_of(errors, "packet")),
     };
     document.line("network", format!("{rates}, {again} of {all} sent again{errors}"));
+}
+
+/// CPU, blocks and bottleneck of each stage, if there are several.
+pub(in crate::report) fn table(record: &Record) -> Table {
+    let stages = Summary::of_each(record);
+    Table::of("CPU and blocks", several(&stages), |summary| {
+        let io = summary.stage.io.as_ref();
+        [
+            (word("stage"), summary.stage.name.as_str().into()),
+            (word("bottleneck"), summary.bottleneck_word().into()),
+            (number("machine CPU"), Cell::share(summary.stage.machine_busy_share)),
+            (number("server"), Cell::share(summary.server_machine_share())),
+            (number("client"), Cell::share(summary.client_machine_share())),
+            (number("LIOPS"), io.and_then(|io| io.liops).map(rate).into()),
+            (number("blocks per row"), io.and_then(|io| io.blocks_per_row).map(rate).into()),
+            (number("hits"), Cell::share(io.and_then(|io| io.hit_ratio))),
+            (number("PIOPS"), io.and_then(|io| io.piops).map(rate).into()),
+            (number("WAL MB/s"), Cell::decimal(io.and_then(|io| io.wal_mb_s))),
+        ]
+    })
+}
+
+/// The disks of the server.
+pub(in crate::report) fn devices_table(record: &Record) -> Table {
+    let devices = each(record, |stage| Summary { record, stage }.devices());
+    Table::of("devices", devices, |(stage, device)| {
+        let usage = device.usage;
+        [
+            (word("stage"), stage_name(record, stage).into()),
+            (word("device"), usage.name.as_str().into()),
+            (word("used for"), device.roles.join(", ").into()),
+            (number("reads/s"), rate(usage.reads_per_s).into()),
+            (number("read MB/s"), Cell::decimal(Some(usage.read_mb_s))),
+            (number("writes/s"), rate(usage.writes_per_s).into()),
+            (number("write MB/s"), Cell::decimal(Some(usage.write_mb_s))),
+            (number("busy"), Cell::share(Some(usage.busy_share))),
+            (number("queue depth"), Cell::decimal(usage.queue_depth)),
+            (number("of its maximum"), Cell::share(device.load)),
+        ]
+    })
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
 //! Errors, their cost, and how a rate was achieved.
 
 use crate::figure::Summary;
+use crate::record::Record;
 use crate::record::StageRecord;
 use crate::report::document::{Document, Tone};
+use crate::report::latency::latency_cell;
 use crate::report::latency::latency_text;
+use crate::report::sections::{each, seconds, stage_name};
+use crate::report::table::{Cell, Table, number, word};
 use crate::units::format::{count, duration_us, joined, number_of};
 
 /// Errors with their outages, transactions without success, and reconnects.
@@ -159,6 +163,56 @@ pub(in crate::report) fn missing(document: &mut Document, stage: &StageRecord) {
 pub(in crate::report) fn counts_text(counts: &[(u64, &str)]) -> String {
     let found = counts.iter().filter(|(number, _)| *number > 0);
     joined(found.map(|(number, what)| format!("{} {what}", count(*number))), ", ")
+}
+
+/// Errors by SQLSTATE.
+pub(in crate::report) fn errors_table(record: &Record) -> Table {
+    let errors = each(record, |stage| &stage.session_loop.errors);
+    Table::of("errors", errors, |(stage, error)| {
+        let message = match error.more_samples.len() {
+            0 => error.sample.clone(),
+            more => format!("{} (and {more} other messages)", error.sample),
+        };
+        let in_attempts = Some(error.attempts_s).filter(|&seconds| seconds > 0.0);
+        [
+            (word("stage"), stage_name(record, stage).into()),
+            (word("SQLSTATE"), error.sqlstate.as_str().into()),
+            (word("message"), message.into()),
+            (number("errors"), count(error.count).into()),
+            (number("retried"), count(error.retried).into()),
+            (number("time in attempts"), seconds(in_attempts)),
+            (number("longest without success"), seconds(error.without_success_s)),
+            (number("until 90% of the rate"), seconds(error.until_90_percent_s)),
+        ]
+    })
+}
+
+/// The steps of the profile of a rate.
+pub(in crate::report) fn steps_table(record: &Record) -> Table {
+    let steps = each(record, |stage| &stage.session_loop.steps);
+    let table = Table::of("steps of the rate", steps, |(stage, step)| {
+        let missing = counts_text(&[
+            (step.failed, "failed"),
+            (step.skipped, "skipped"),
+            (step.unanswered, "in flight at the end"),
+            (step.not_started, "not started"),
+        ]);
+        let latency = |key| latency_cell(step.response_us.as_ref(), key);
+        [
+            (word("stage"), stage_name(record, stage).into()),
+            (number("from"), format!("{:.1} s", step.start_s).into()),
+            (word("transactions"), step.step.to_string().into()),
+            (number("due"), count(step.due).into()),
+            (number("succeeded"), Cell::share(step.missing_share().map(|missing| 1.0 - missing))),
+            (word("missing"), missing.into()),
+            (number("p50"), latency("p50")),
+            (number("p99"), latency("p99")),
+            (number("max"), latency("max")),
+        ]
+    });
+    table.with_note(
+        "response times of the transactions that were due in the step; the steadiness of a rate that changes is not judged",
+    )
 }
 
 #[cfg(test)]

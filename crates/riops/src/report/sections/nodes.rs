@@ -2,10 +2,15 @@
 
 use indexmap::IndexMap;
 
+use crate::record::Record;
 use crate::record::{NodeRecord, OutageRecord, StageRecord};
 use crate::report::document::Document;
+use crate::report::latency::latency_cell;
 use crate::report::latency::latency_named;
 use crate::report::sections::failures::outage_text;
+use crate::report::sections::{each, seconds, several, stage_name};
+use crate::report::table::{Cell, Table, number, word};
+use crate::units::format::count;
 use crate::units::format::{duration_us, joined, number_of, percent, rate};
 
 /// A shorter time without a successful transaction is not reported.
@@ -111,4 +116,49 @@ fn balance_text(stage: &StageRecord) -> Option<String> {
             format!("imbalance {imbalance:.2} (the busiest node's share divided by an even share)")
         }),
     }
+}
+
+/// The nodes of a cluster, if there are several.
+pub(in crate::report) fn table(record: &Record) -> Table {
+    let nodes = each(record, |stage| several(&stage.session_loop.nodes));
+    Table::of("nodes", nodes, |(stage, node)| {
+        let down = if node.down { " (down)" } else { "" };
+        let outages = node.outages.iter().map(|outage| outage.without_success_s);
+        let pause = outages.chain(node.longest_pause_s).max_by(f64::total_cmp);
+        let usage = node.usage.unwrap_or_default();
+        let latency = |key| latency_cell(node.service_us.as_ref(), key);
+        [
+            (word("stage"), stage_name(record, stage).into()),
+            (word("node"), format!("{}{down}", node.node).into()),
+            (word("placement"), node.placement.clone().into()),
+            (number("sessions"), count(node.sessions).into()),
+            (number("tx/s"), rate(node.transactions_per_s).into()),
+            (number("share"), Cell::share(Some(node.share)).with_bar(node.share)),
+            (number("service p50"), latency("p50")),
+            (number("service p99"), latency("p99")),
+            (number("errors"), count(node.errors).into()),
+            (number("retries"), count(node.retries).into()),
+            (number("reconnects"), count(node.reconnects).into()),
+            (number("longest pause"), seconds(pause)),
+            (number("CPUs of yb-tserver"), usage.cpu_cores.map(rate).into()),
+            (number("storage reads/s"), usage.storage_reads_per_s.map(rate).into()),
+            (number("storage writes/s"), usage.storage_writes_per_s.map(rate).into()),
+        ]
+    })
+}
+
+/// The active session history of the nodes.
+pub(in crate::report) fn activity_table(record: &Record) -> Table {
+    let events = each(record, |stage| &stage.activity);
+    let table = Table::of("active session history", events, |(stage, event)| {
+        [
+            (word("stage"), stage_name(record, stage).into()),
+            (word("node"), event.node.as_str().into()),
+            (word("component"), event.component.as_str().into()),
+            (word("class"), event.class.as_str().into()),
+            (word("event"), event.event.as_str().into()),
+            (number("active"), rate(event.active).into()),
+        ]
+    });
+    table.with_note("mean number of sessions or requests. Waits of YSQL for the tserver contain the time of its events: do not add them up.")
 }

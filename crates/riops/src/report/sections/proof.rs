@@ -1,6 +1,7 @@
 //! What is known about the data after a valid run. It must claim nothing that was not verified.
 
 use crate::record::{Check, Record, UnknownOutcomes};
+use crate::report::table::{Table, word};
 use crate::report::words::Words;
 use crate::units::format::{joined, number_of};
 
@@ -43,6 +44,23 @@ fn resolved(outcomes: &UnknownOutcomes) -> String {
     let parts = parts.iter().filter(|(number, _)| *number > 0);
     let parts = joined(parts.map(|(number, what)| format!("{number} {what}")), ", ");
     format!("; {all} with an unknown outcome: {parts}")
+}
+
+/// The checks of the data.
+pub(in crate::report) fn checks_table(record: &Record) -> Table {
+    Table::of("checks of the data", &record.checks, |check| {
+        let result = match (check.held, check.unknown) {
+            (_, true) => "cannot be verified",
+            (true, false) => "as expected",
+            (false, false) => "DIFFERENT",
+        };
+        [
+            (word("check"), check.name.as_str().into()),
+            (word("expected"), check.expected.as_str().into()),
+            (word("found"), check.found.as_str().into()),
+            (word("result"), result.into()),
+        ]
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! What the sessions waited for.
 
 use crate::figure::Summary;
-use crate::record::WaitShare;
+use crate::record::{Record, WaitShare};
 use crate::report::document::Document;
+use crate::report::sections::{each, stage_name};
+use crate::report::table::{Cell, Table, number, word};
 use crate::units::format::{joined, number_of, percent};
 
 /// Wait events that are named.
@@ -74,4 +76,21 @@ pub(in crate::report) fn named<'a>(
 ) -> String {
     let named = waits.into_iter().filter(|wait| wait.share >= SHARE_MIN).take(most);
     joined(named.map(|wait| format!("{} {}", wait.event, percent(wait.share))), " · ")
+}
+
+/// The wait events of the sessions, if they were sampled.
+pub(in crate::report) fn table(record: &Record) -> Table {
+    let waits = each(record, |stage| {
+        let probes = stage.probes.as_ref().filter(|_| stage.statement.is_none());
+        probes.into_iter().flat_map(|probes| &probes.waits)
+    });
+    let table = Table::of("wait events", waits, |(stage, wait)| {
+        let share = Cell::share(Some(wait.share)).with_bar(wait.share);
+        [
+            (word("stage"), stage_name(record, stage).into()),
+            (word("event"), wait.event.as_str().into()),
+            (number("share of the session time"), share),
+        ]
+    });
+    table.with_note("CPU: active without a wait event. idle: waiting for the client.")
 }

@@ -1,20 +1,17 @@
 //! The document of a run: the result with its latency, bottleneck and validity, then the details, then where the record
 //! is stored and what to try next.
 
-use super::{access_paths, counters};
+use super::access_paths;
 use crate::figure::{Figure, Summary};
 use crate::plan::{LatencyKind, Metric, Schedule};
-use crate::record::{
-    Note, OperationRecord, RateVerdict, Record, Status, ThresholdRecord, Validity,
-};
+use crate::record::{Note, RateVerdict, Record, Status, ThresholdRecord, Validity};
 use crate::report::document::{Document, Tone};
 use crate::report::form::Extras;
 use crate::report::imported::{not_verified, started};
-use crate::report::latency::{latency_named, latency_text};
 use crate::report::render::text::text;
 use crate::report::sections::{
-    agents, bottleneck, condition, cost, failures, mix, nodes, profile, proof, queries, sources,
-    stage_prefix, statements, steadiness, time, waits, window,
+    agents, bottleneck, condition, cost, failures, mix, nodes, operations, profile, proof, queries,
+    sources, stage_prefix, statements, steadiness, time, waits, window,
 };
 use crate::report::words::next::Commands;
 use crate::report::words::{self, Words};
@@ -48,7 +45,7 @@ pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     }
     judgment(&mut document, record, words);
     document.gap();
-    if let Some(steps) = counters::steps(record).filled() {
+    if let Some(steps) = failures::steps_table(record).filled() {
         document.table(steps);
         document.gap();
     }
@@ -206,7 +203,7 @@ pub fn threshold_text(record: &Record, found: &ThresholdRecord) -> String {
 fn details(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
     let stage = summary.stage;
     failures::failures(document, summary);
-    operations(document, summary);
+    operations::operations(document, summary);
     words.contention(document, summary);
     failures::late(document, stage);
     failures::drained(document, stage);
@@ -224,25 +221,6 @@ fn details(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
     nodes::nodes(document, stage);
     nodes::activity(document, stage);
     words.totals(document, summary);
-}
-
-/// The latency of each kind of transaction, if there are several.
-fn operations(document: &mut Document, summary: &Summary<'_>) {
-    let operations = &summary.stage.session_loop.operations;
-    if operations.len() < 2 {
-        return;
-    }
-    let text = |operation: &OperationRecord| {
-        let latency = latency_text(operation.latency_us()?);
-        let has_response = operation.response_us.is_some();
-        let kind = if has_response { "response " } else { "" };
-        let service = operation.service_us.as_ref().filter(|_| has_response);
-        let service = service.map_or_else(String::new, |service| {
-            format!("; service p99 {}", latency_named(service, "p99").unwrap_or_default())
-        });
-        Some(format!("{}: {kind}{latency}{service}", operation.name))
-    };
-    document.lines("operations", operations.iter().filter_map(text));
 }
 
 fn next_steps(

@@ -1,7 +1,6 @@
 //! A run: its text, its page, its images.
 
 mod access_paths;
-mod counters;
 mod document;
 mod dots;
 mod heatmap;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::document::run_text;
 use super::side_by_side::parts;
 use super::view::{Details, RunView, Section};
-use super::{access_paths, counters, dots, heatmap, hero, percentiles, series};
+use super::{access_paths, dots, heatmap, hero, percentiles, series};
 use crate::figure::Summary;
 use crate::record::Record;
 use crate::report::chart::Chart;
@@ -23,7 +23,8 @@ use crate::report::render::html::{Delivery, Layout, environment};
 use crate::report::render::markdown::{add_findings, escaped, row, table};
 use crate::report::render::png::{DrawingError, chart_png};
 use crate::report::sections::{
-    agents, bottleneck, cost, failures, queries, sources, statements, time, window,
+    agents, bottleneck, cost, database, failures, nodes, operations, proof, queries, sessions,
+    sources, statements, time, waits, window,
 };
 use crate::report::table::{Table, word};
 use crate::report::words;
@@ -78,7 +79,7 @@ pub fn markdown(records: &[Record], comparison: Option<&Findings>) -> String {
     for (position, record) in whole.iter().enumerate() {
         let view = view(record, position, records.len());
         summary(&mut text, &view, records.len() > 1);
-        let counted = [counters::steps(record), counters::errors(record)];
+        let counted = [failures::steps_table(record), failures::errors_table(record)];
         let tables = access_paths::paths(record).into_iter().chain(result_tables(record));
         for found in tables.chain(counted).filter_map(Table::filled) {
             table(&mut text, &found);
@@ -155,11 +156,11 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
         section("Agents")
             .with_charts(series::of_agents(record, &id))
             .with_tables(agents::table(record)),
-        section("Nodes").with_tables([counters::nodes(record)]),
+        section("Nodes").with_tables([nodes::table(record)]),
         machine(record, &id),
-        section("Database").with_tables([counters::database(record)]),
+        section("Database").with_tables([database::table(record)]),
         section("Statements").with_tables([statements::table(record)]),
-        section("Wait events").with_tables([counters::waits(record), counters::activity(record)]),
+        section("Wait events").with_tables([waits::table(record), nodes::activity_table(record)]),
         profile(record, &id),
         sessions(record, &id),
         text(record, &id),
@@ -190,7 +191,8 @@ fn results(record: &Record, id: &str) -> Section {
         }
         words::of(&record.plan.work).details(document, record);
     });
-    let counted = [counters::steps(record), counters::operations(record), counters::checks(record)];
+    let counted =
+        [failures::steps_table(record), operations::table(record), proof::checks_table(record)];
     section.with_tables(counted)
 }
 
@@ -224,7 +226,7 @@ fn errors(record: &Record, id: &str) -> Section {
         failures::late(document, summary.stage);
         failures::drained(document, summary.stage);
     });
-    section.with_tables([counters::errors(record)])
+    section.with_tables([failures::errors_table(record)])
 }
 
 fn machine(record: &Record, id: &str) -> Section {
@@ -234,7 +236,8 @@ fn machine(record: &Record, id: &str) -> Section {
         sources::sources(document, summary.stage);
         bottleneck::resources(document, summary);
     });
-    let section = section.with_tables([counters::resources(record), counters::devices(record)]);
+    let section =
+        section.with_tables([bottleneck::table(record), bottleneck::devices_table(record)]);
     section.with_charts(series::of_probes(record, id))
 }
 
@@ -250,7 +253,7 @@ fn sessions(record: &Record, id: &str) -> Section {
     let section = of_single(record, id, "Totals and sessions", |document, summary| {
         words::of(&record.plan.work).totals(document, summary);
     });
-    Section { folded: counters::sessions(record).filled().into_iter().collect(), ..section }
+    Section { folded: sessions::table(record).filled().into_iter().collect(), ..section }
 }
 
 fn text(record: &Record, id: &str) -> Section {
