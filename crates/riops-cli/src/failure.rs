@@ -8,6 +8,7 @@ use serde_json::json;
 use riops::experiment::comparison::ComparisonError;
 use riops::experiment::{BuildError, ConductError};
 use riops::fleet::FleetError;
+use riops::gallery::GalleryError;
 use riops::import::ImportError;
 use riops::plan::PlanError;
 use riops::report::FormError;
@@ -206,6 +207,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             Some(StoreError::Postgresql { source, .. })
                 if matches!(**source, ConnectionError::Interrupted)
         )
+        || matches!(cause.downcast_ref(), Some(GalleryError::Interrupted))
         || matches!(
             cause.downcast_ref(),
             Some(
@@ -218,6 +220,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         || cause.is::<ConnInfoError>()
         || cause.is::<ComparisonError>()
         || matches!(cause.downcast_ref(), Some(FleetError::Plan(_)))
+        || matches!(cause.downcast_ref(), Some(GalleryError::Incomparable(_)))
         || matches!(
             cause.downcast_ref(),
             Some(

@@ -1,8 +1,8 @@
 //! riops measures PostgreSQL-compatible databases.
 //!
 //! Data flows in one direction: each module uses only the modules above it.
-//! The library never prints and never exits. `plan`, `metrics`, `workload`, `record`, `report` and
-//! `gallery` are pure.
+//! The library never prints and never exits. `plan`, `record`, `metrics`, `workload` and `report`
+//! are pure.
 
 pub use riops_model::{stats, units};
 

@@ -13,6 +13,7 @@ use riops::plan::{
 use riops::record::Record;
 use riops::report::Scale;
 use riops::serve::ListenAddress;
+use riops::session::Repeats;
 use riops::units::{Count, Span, UnitError};
 
 use super::fleet::FleetOptions;
@@ -22,6 +23,7 @@ use super::parsers::{
     parse_time_with_unit,
 };
 use super::shared::{PrepareFirst, SeedOptions, StoreOptions, TargetOptions, TrustOption};
+use crate::failure::refuse;
 
 /// The options of one workload of `riops run`.
 pub(crate) trait RunWorkload {
@@ -303,8 +305,34 @@ pub(crate) struct RepeatOptions {
     pub(crate) settle: Option<Span>,
 }
 
+impl RepeatOptions {
+    /// The repetitions that were requested; `None` for a single run.
+    ///
+    /// # Errors
+    /// With `--graph` or a file of `--output`, which show one run.
+    pub(crate) fn repeats(
+        &self,
+        graph: &GraphOptions,
+        outputs: &OutputOptions,
+    ) -> Result<Option<Repeats>> {
+        let count = self.repeat.unwrap_or(1);
+        if count == 1 {
+            return Ok(None);
+        }
+        if graph.graph.is_some() {
+            let text = "--graph shows one run and is not supported with --repeat; use riops runs show --graph";
+            return refuse(text);
+        }
+        if outputs.has_files() {
+            let text = "--output FORM=FILE is not supported with --repeat: the file has one run; use riops runs export";
+            return refuse(text);
+        }
+        Ok(Some(Repeats { count, settle: self.settle.unwrap_or(SETTLE).0 }))
+    }
+}
+
 /// Time for writes in progress and for background work of the server after a run.
-pub(crate) const SETTLE: Span = Span(std::time::Duration::from_secs(5));
+const SETTLE: Span = Span(std::time::Duration::from_secs(5));
 
 /// Duration, rate and errors of session loops
 #[derive(Debug, Args)]
@@ -459,5 +487,24 @@ fn parse_rate(text: &str) -> Result<Schedule, String> {
     match text.replace('_', "").parse() {
         Ok(per_s) if per_s > 0.0 && per_s < f64::INFINITY => Ok(Schedule::Constant { per_s }),
         _ => Err("not a rate above 0 (examples: 1000, 2.5, 1e4; 500:30s,100..5000:2m)".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_has_a_default_and_graphs_need_a_single_run() {
+        let mut graph = GraphOptions::default();
+        graph.graph = Some("a.png".into());
+        let of = |repeat: u32, graph: &GraphOptions| {
+            let options = RepeatOptions { repeat: Some(repeat), settle: None };
+            options.repeats(graph, &OutputOptions::default())
+        };
+        assert!(of(1, &graph).unwrap().is_none());
+        let repeats = of(3, &GraphOptions::default()).unwrap().unwrap();
+        assert_eq!((repeats.count, repeats.settle), (3, SETTLE.0));
+        assert!(of(3, &graph).is_err_and(|error| error.to_string().contains("--graph")));
     }
 }

@@ -12,7 +12,6 @@ mod gallery;
 mod gate;
 mod generate;
 mod manifest;
-mod repeat;
 mod report;
 mod run;
 mod runs;

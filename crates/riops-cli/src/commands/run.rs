@@ -8,15 +8,15 @@ use anyhow::Result;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::{Plan, PreparePolicy, Trust};
 use riops::record::{Events, Record};
-use riops::session::Session;
+use riops::report::{self, Rendered};
+use riops::run;
+use riops::session::{Repeats, Session, worst_exit_code};
 use riops::units::text::json_text;
-use riops::{report, run};
 
 use super::files::{draw, open_graph};
-use super::repeat::{Ran, Repeats};
 use crate::args::run::{CommandOptions, RunWorkload};
 use crate::args::{self, PlanOptions, ResultOptions};
-use crate::failure::{UsageError, refuse};
+use crate::failure::{INTERRUPTED, UsageError, refuse};
 use crate::fleet;
 use crate::measure::{Forms, Runner, StoredRuns, as_in_form, exit_code_in};
 use crate::output::OpenFile;
@@ -87,7 +87,7 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
         crate::ui::print(&json_text(plan)?)?;
         return Ok((ExitCode::SUCCESS, None));
     }
-    let repeats = Repeats::of(&keep.repeat, graph_options, &keep.outputs)?;
+    let repeats = keep.repeat.repeats(graph_options, &keep.outputs)?;
     // Opened before the run, so that a file that cannot be written fails before the measurement.
     let forms = Forms::open(&keep.outputs, plan, ui)?;
     let form = forms.shown;
@@ -128,7 +128,7 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
         ui,
     };
     if let Some(repeats) = repeats {
-        let result = repeats.run(plan, &runner);
+        let result = repeat(plan, repeats, &runner);
         drop(runner);
         target.close()?;
         return result;
@@ -142,6 +142,34 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
     published?;
     let code = ExitCode::from(code.unwrap_or_else(|| exit_code_in(form, &record)));
     with_files(code, written, ui).map(|code| (code, Some(record)))
+}
+
+/// The exit code, and the last record.
+type Ran = Result<(ExitCode, Option<Record>)>;
+
+/// Runs the plan several times, and prints each run and the summary. The exit code is that of the worst run.
+fn repeat(plan: &Plan, repeats: Repeats, runner: &Runner<'_>) -> Ran {
+    let is_text = runner.forms.shown.name == "text";
+    let mut repeated = runner.session.repeat(plan, repeats, |number, plan| {
+        let (record, _, published) = runner.measure(plan, &|form, record, extras| {
+            if is_text {
+                let line = report::repeat_line(record, (number, repeats.count), extras);
+                Ok(Rendered::Data(line))
+            } else {
+                (form.print)(record, extras)
+            }
+        })?;
+        published.map(|()| record)
+    })?;
+    let summary = crate::ui::text(&report::repeats_document(&repeated.records, &repeated.tag));
+    if is_text {
+        crate::ui::print(&summary)?;
+    } else {
+        runner.ui.lines(summary.trim_end());
+    }
+    let is_interrupted = runner.ui.interrupt.requested();
+    let code = if is_interrupted { INTERRUPTED } else { worst_exit_code(&repeated.records) };
+    Ok((ExitCode::from(code), repeated.records.pop()))
 }
 
 /// Returns the receiver of the events of a run: screen, programs, and the form that is printed while it is in progress.

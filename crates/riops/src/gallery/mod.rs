@@ -5,11 +5,13 @@
 //! together.
 
 mod hosts;
+mod of_store;
 
 use hosts::Hosts;
 use hosts::Kind::Written;
 use jiff::Timestamp;
 use minijinja::value::{Serde, Value};
+pub use of_store::{GalleryChoice, gallery_of_store};
 use serde::Serialize;
 
 use crate::experiment::{Experiment, Study, history, tag};
@@ -22,7 +24,7 @@ use crate::report::{
     history_findings, html_in, title,
 };
 use crate::stats::ChangeSettings;
-use crate::store::{RunSummary, StageSummary};
+use crate::store::{RunSummary, StageSummary, StoreError};
 use crate::units::format::number_of;
 use crate::units::text::hash_text;
 
@@ -57,6 +59,15 @@ pub enum GalleryError {
     /// A record cannot be written as JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Two groups of runs have no comparison.
+    #[error("{} and {} cannot be compared: see riops compare", .0[0], .0[1])]
+    Incomparable([String; 2]),
+    /// Ctrl-C.
+    #[error("interrupted: the site is incomplete")]
+    Interrupted,
 }
 
 /// A page that the index names.

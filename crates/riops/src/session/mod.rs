@@ -7,6 +7,7 @@ mod agent;
 mod exit;
 mod feed;
 mod outcome;
+mod repeat;
 
 use crate::fleet::{Fleet, Membership, Role};
 use crate::host::Interrupt;
@@ -20,6 +21,7 @@ pub use exit::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, exit_code};
 use feed::feed;
 pub use feed::published;
 pub use outcome::{NotStored, Ran, Saved, SessionError};
+pub use repeat::{Repeated, Repeats, worst_exit_code};
 
 /// Where runs are stored, and who takes part.
 pub struct Session<'a> {
