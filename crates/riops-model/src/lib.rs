@@ -1,5 +1,12 @@
-//! Quantities with units, texts, and the statistics of comparisons: pure, and independent of databases.
+//! The words that everything else speaks: quantities and texts, statistics, plans, records and figures. Pure, and independent of
+//! databases.
 
 pub mod units;
 
 pub mod stats;
+
+pub mod plan;
+
+pub mod record;
+
+pub mod figure;

@@ -1,18 +1,11 @@
 //! riops measures PostgreSQL-compatible databases.
 //!
 //! Data flows in one direction: each module uses only the modules above it.
-//! The library never prints and never exits. `plan`, `record`, `metrics`, `workload` and `report`
-//! are pure.
+//! The library never prints and never exits. `riops-model`, `metrics`, `workload` and `report` are pure.
 
-pub use riops_model::{stats, units};
-
-pub mod plan;
-
-pub mod record;
+pub use riops_model::{figure, plan, record, stats, units};
 
 pub mod metrics;
-
-pub mod figure;
 
 pub mod host;
 

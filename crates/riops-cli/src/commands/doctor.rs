@@ -9,7 +9,6 @@ use riops::dataset::Registry;
 use riops::engine::calibrate;
 use riops::probe::disk::{DiskError, measure};
 use riops::probe::{Place, perf};
-use riops::record::MachineFacts;
 use riops::report::{self, Document, Rendered, document_text};
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
@@ -124,7 +123,7 @@ fn disk(options: &Doctor, ui: Ui) -> Result<ExitCode> {
         return Err(ConnectionError::Interrupted.into());
     }
     let limit = limit?;
-    store.save_disk_limit(&MachineFacts::read().host, &limit)?;
+    store.save_disk_limit(&riops::host::machine::facts().host, &limit)?;
     ui.notice(&format!("stored in {}", store.location()));
     print(options, &limit, &report::disk_document(&limit, &ui.given().server), ui)
 }

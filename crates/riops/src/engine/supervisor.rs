@@ -14,7 +14,6 @@ use super::hooks::Breach;
 use super::shared::{Shared, Signal, WorkerHandle};
 use super::window::Window;
 use super::worker::{WorkerEvent, WorkerReport};
-use crate::figure::breached;
 use crate::metrics::{IntervalPart, Timeline};
 use crate::plan::Threshold;
 use crate::probe::Probe;
@@ -225,7 +224,7 @@ impl<'a> Supervisor<'a> {
     /// Returns a threshold that is already breached, if a breach ends the run.
     fn breached(&self) -> Option<Threshold> {
         let (total, seconds) = self.result.timeline.total()?;
-        breached(total, seconds, &self.stage.shared.plan.thresholds).cloned()
+        total.breached(seconds, &self.stage.shared.plan.thresholds).cloned()
     }
 
     /// Ends the measurement when all clients do, if they have breached a threshold together.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Interrupt;
-use crate::record::MachineFacts;
 use crate::server::facts::ServerFacts;
 use crate::server::{Connection, ConnectionError, Server};
 
@@ -69,7 +68,7 @@ impl Environment {
     pub fn read(server: &Server, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
         let mut connection = Connection::open(&server.conninfo, interrupt)?;
         let facts = ServerFacts::read(&mut connection)?;
-        let machine = MachineFacts::read();
+        let machine = crate::host::machine::facts();
         let mut settings = facts.settings;
         settings.retain(|name, _| !VOLATILE_SETTINGS.contains(&name.as_str()));
         Ok(Self {

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use super::error::FleetError;
 use super::meeting::Meeting;
 use crate::engine::Breach;
-use crate::figure::breached;
 use crate::host::Interrupt;
 use crate::metrics::IntervalPart;
 use crate::plan::{Plan, Schedule, Threshold};
@@ -311,7 +310,7 @@ impl Watch {
             seconds = seconds.max(point.seconds);
         }
         self.seconds += seconds;
-        Ok(breached(&self.sum, self.seconds, &self.thresholds))
+        Ok(self.sum.breached(self.seconds, &self.thresholds))
     }
 }
 

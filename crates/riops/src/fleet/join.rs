@@ -10,7 +10,6 @@ use super::meeting::Meeting;
 use super::{Fleet, HEARTBEAT_MAX, HEARTBEAT_MIN, POLL_MIN};
 use crate::host::Interrupt;
 use crate::plan::{Plan, Share};
-use crate::record::MachineFacts;
 use crate::run::differing_plans;
 use crate::server::{ConnInfo, Connection};
 use crate::store::{self, StoreLocation};
@@ -86,7 +85,7 @@ impl Fleet {
         let (id, agent, whole) = loop {
             match enter(&mut meeting, invitation, lost_after(every)) {
                 Err(error @ FleetError::Refused { .. }) => {
-                    let host = MachineFacts::read().host;
+                    let host = crate::host::machine::facts().host;
                     let agent = agent.map_or_else(String::new, |agent| format!(" {agent}"));
                     let text = format!("agent{agent} on {host}: {error}");
                     // The error says it here in any case.
@@ -113,7 +112,7 @@ impl Fleet {
             share,
             whole,
             id,
-            host: MachineFacts::read().host,
+            host: crate::host::machine::facts().host,
             run: None,
             stage: 0,
             ahead_s: Vec::new(),
@@ -225,7 +224,7 @@ fn enter_locked(
     };
     let number = free_number(connection, &id.to_string(), (name, agents, agent), lost_after)?;
     let (id_text, number_text, host) =
-        (id.to_string(), number.to_string(), MachineFacts::read().host);
+        (id.to_string(), number.to_string(), crate::host::machine::facts().host);
     connection.query_with(JOIN, &[Some(&id_text), Some(&number_text), Some(token), Some(&host)])?;
     let whole = Plan { workers: plan.workers, driver: plan.driver, ..whole };
     Ok((id, number, whole))

@@ -10,45 +10,39 @@ use super::files::trimmed;
 use super::process;
 use crate::record::{MachineFacts, ServerLimits};
 
-impl MachineFacts {
-    /// Reads the facts from the operating system.
-    pub fn read() -> Self {
-        let system = rustix::system::uname();
-        let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
-        let kernel = [system.sysname(), system.release(), system.machine()].map(text);
-        let cpuinfo = trimmed("/proc/cpuinfo").unwrap_or_default();
-        let cgroup = Cgroup::of("self");
-        Self {
-            host: text(system.nodename()),
-            kernel: kernel.join(" "),
-            cpus: cpus(),
-            machine_cpus: trimmed("/proc/stat").and_then(|stat| machine_cpus(&stat)),
-            memory_bytes: memory_bytes(),
-            cpu_model: cpu_model(&cpuinfo),
-            cpu_governor: trimmed("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-            clock_source: trimmed(
-                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-            ),
-            transparent_huge_pages: trimmed("/sys/kernel/mm/transparent_hugepage/enabled")
-                .and_then(|text| selected(&text)),
-            cgroup_cpus: cgroup.cpus(),
-            cgroup_memory_bytes: cgroup.memory_bytes(),
-            virtualization: virtualization(&cpuinfo),
-        }
+/// Reads the facts from the operating system.
+pub fn facts() -> MachineFacts {
+    let system = rustix::system::uname();
+    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+    let kernel = [system.sysname(), system.release(), system.machine()].map(text);
+    let cpuinfo = trimmed("/proc/cpuinfo").unwrap_or_default();
+    let cgroup = Cgroup::of("self");
+    MachineFacts {
+        host: text(system.nodename()),
+        kernel: kernel.join(" "),
+        cpus: cpus(),
+        machine_cpus: trimmed("/proc/stat").and_then(|stat| machine_cpus(&stat)),
+        memory_bytes: memory_bytes(),
+        cpu_model: cpu_model(&cpuinfo),
+        cpu_governor: trimmed("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        clock_source: trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        transparent_huge_pages: trimmed("/sys/kernel/mm/transparent_hugepage/enabled")
+            .and_then(|text| selected(&text)),
+        cgroup_cpus: cgroup.cpus(),
+        cgroup_memory_bytes: cgroup.memory_bytes(),
+        virtualization: virtualization(&cpuinfo),
     }
 }
 
-impl ServerLimits {
-    /// Reads the limits of the processes of a server, from its first process; `None` if it is not visible.
-    pub fn read(process: i32) -> Option<Self> {
-        let status = process::read(process, "status")?;
-        let cgroup = Cgroup::of(process);
-        Some(Self {
-            cpus: allowed_cpus(&status)?,
-            cgroup_cpus: cgroup.cpus(),
-            cgroup_memory_bytes: cgroup.memory_bytes(),
-        })
-    }
+/// Reads the limits of the processes of a server, from its first process; `None` if it is not visible.
+pub fn server_limits(process: i32) -> Option<ServerLimits> {
+    let status = process::read(process, "status")?;
+    let cgroup = Cgroup::of(process);
+    Some(ServerLimits {
+        cpus: allowed_cpus(&status)?,
+        cgroup_cpus: cgroup.cpus(),
+        cgroup_memory_bytes: cgroup.memory_bytes(),
+    })
 }
 
 /// Returns the number of processors in the line `Cpus_allowed_list: 0-3,8` of /proc/PID/status.
@@ -184,7 +178,10 @@ mod tests {
         let allowed = |list: &str| allowed_cpus(&format!("Name:\tx\nCpus_allowed_list:\t{list}\n"));
         assert_eq!([allowed("0-3,8"), allowed("5"), allowed("3-1")], [Some(5), Some(1), None]);
         let process = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(ServerLimits::read(process).unwrap().cgroup_cpus, Cgroup::of("self").cpus());
+        assert_eq!(
+            crate::host::machine::server_limits(process).unwrap().cgroup_cpus,
+            Cgroup::of("self").cpus()
+        );
     }
 
     #[test]
@@ -199,7 +196,7 @@ mod tests {
 
     #[test]
     fn reads_the_facts_of_the_test_machine() {
-        let facts = MachineFacts::read();
+        let facts = crate::host::machine::facts();
         assert!(facts.machine_cpus.is_some_and(|all| all >= facts.cpus));
         assert!(facts.cpus > 0 && facts.memory_bytes > 0 && !facts.kernel.is_empty());
     }

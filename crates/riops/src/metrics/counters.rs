@@ -81,28 +81,14 @@ impl Counters {
 }
 
 /// Statements by kind, derived from the command tag as in sysbench.
-impl Queries {
-    /// Counts a statement by its command tag: `SELECT 1`, `UPDATE 5`, `COMMIT`.
-    #[inline]
-    pub fn note(&mut self, tag: &str) {
-        match tag.as_bytes() {
-            [b'S', ..] => self.read += 1,
-            [b'U' | b'I' | b'D', .., b' ', b'0'] => self.other += 1,
-            // `COPY 5` writes rows; `COMMIT` does not.
-            [b'U' | b'I' | b'D', ..] | [b'C', b'O', b'P', b'Y', b' ', ..] => self.write += 1,
-            _ => self.other += 1,
-        }
-    }
-
-    /// Returns the number of statements of each kind, with its counter.
-    #[inline]
-    pub fn counts(self) -> [(Counter, u64); 3] {
-        [
-            (Counter::ReadQueries, self.read),
-            (Counter::WriteQueries, self.write),
-            (Counter::OtherQueries, self.other),
-        ]
-    }
+/// Returns the number of statements of each kind, with its counter.
+#[inline]
+pub fn counts_of(queries: Queries) -> [(Counter, u64); 3] {
+    [
+        (Counter::ReadQueries, queries.read),
+        (Counter::WriteQueries, queries.write),
+        (Counter::OtherQueries, queries.other),
+    ]
 }
 
 impl From<&Counters> for Queries {
@@ -147,7 +133,7 @@ mod tests {
         assert_eq!(queries, Queries { read: 2, write: 5, other: 7 });
         assert_eq!(queries.total(), 14);
         let mut counters = Counters::default();
-        counters.add(queries.counts());
+        counters.add(counts_of(queries));
         assert_eq!(Queries::from(&counters), queries);
     }
 }

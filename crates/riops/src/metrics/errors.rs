@@ -11,15 +11,6 @@ const ERRORS_MAX: usize = 64;
 /// Maximum number of sample messages per SQLSTATE, besides the first.
 const SAMPLES_MAX: usize = 4;
 
-impl ErrorEntry {
-    fn add_sample(&mut self, sample: &str) {
-        let known = self.sample == sample || self.more_samples.iter().any(|known| known == sample);
-        if !known && self.more_samples.len() < SAMPLES_MAX {
-            self.more_samples.push(sample.to_owned());
-        }
-    }
-}
-
 /// Error counts by SQLSTATE, in order of first appearance; bounded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ErrorCounts {
@@ -52,7 +43,7 @@ impl ErrorCounts {
             entry.retried += new.retried;
             entry.attempts_s += new.attempts_s;
             for sample in std::iter::once(&new.sample).chain(&new.more_samples) {
-                entry.add_sample(sample);
+                add_sample(entry, sample);
             }
         }
     }
@@ -60,6 +51,14 @@ impl ErrorCounts {
     /// Adds all errors of `other`.
     pub fn merge(&mut self, other: &Self) {
         other.entries.iter().for_each(|entry| self.merge_entry(entry));
+    }
+}
+
+/// Adds an error message, unless it is known.
+fn add_sample(entry: &mut ErrorEntry, sample: &str) {
+    let known = entry.sample == sample || entry.more_samples.iter().any(|known| known == sample);
+    if !known && entry.more_samples.len() < SAMPLES_MAX {
+        entry.more_samples.push(sample.to_owned());
     }
 }
 

@@ -16,34 +16,6 @@ const SAMPLED_SLOTS: usize = 120;
 /// one.
 const CLASSES_PER_DECADE: u32 = 10;
 
-impl HeatmapSlot {
-    fn add(&mut self, class: i32, count: u64) {
-        if self.counts.is_empty() {
-            self.first_class = class;
-        }
-        if class < self.first_class {
-            let missing = self.first_class.abs_diff(class) as usize;
-            self.counts.splice(0..0, std::iter::repeat_n(0, missing));
-            self.first_class = class;
-        }
-        let position = class.abs_diff(self.first_class) as usize;
-        if self.counts.len() <= position {
-            self.counts.resize(position + 1, 0);
-        }
-        if let Some(sum) = self.counts.get_mut(position) {
-            *sum = sum.saturating_add(count);
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        for (class, &count) in (other.first_class..).zip(&other.counts) {
-            if count > 0 {
-                self.add(class, count);
-            }
-        }
-    }
-}
-
 /// Counts of latencies by time slot and class.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Heatmap {

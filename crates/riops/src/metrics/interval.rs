@@ -1,7 +1,12 @@
 //! Counters of one worker in one interval, and the time series point merged from all workers.
 
 use super::counters::{Counter, Counters};
-use crate::record::{Histogram, HistogramError, Point, PointHistograms};
+use crate::figure::breached;
+use crate::plan::{LatencyKind, Threshold};
+use crate::record::{
+    ErrorEntry, Histogram, HistogramError, LateRecord, LoopRecord, Outcomes, Point,
+    PointHistograms, StageRecord, Throughput,
+};
 
 /// Counters of one worker in one interval of the time series.
 #[derive(Debug, Clone)]
@@ -49,6 +54,34 @@ impl IntervalPart {
         if let Some(response) = &mut self.response {
             response.clear();
         }
+    }
+
+    /// Returns the first threshold that all intervals so far certainly breach, of which this is the sum.
+    pub fn breached<'a>(&self, seconds: f64, thresholds: &'a [Threshold]) -> Option<&'a Threshold> {
+        let times = |kind: LatencyKind| kind.of([Some(&self.service), self.response.as_ref()]);
+        breached(&self.so_far(seconds), times, thresholds)
+    }
+
+    /// The record of a stage so far, without its latencies.
+    fn so_far(&self, seconds: f64) -> StageRecord {
+        let count = |counter| self.counters.get(counter);
+        let per_s = |counter| count(counter) as f64 / seconds;
+        let throughput = Throughput {
+            rows_per_s: per_s(Counter::Rows),
+            transactions_per_s: per_s(Counter::Transactions),
+            ..Throughput::default()
+        };
+        let (failed, unknown) = (count(Counter::Failed), count(Counter::Unknown));
+        let (late, skipped) = (Some(count(Counter::Late)), count(Counter::Skipped));
+        let session_loop = LoopRecord {
+            errors: vec![ErrorEntry { count: count(Counter::Errors), ..ErrorEntry::default() }],
+            outcomes: Some(Outcomes { failed, unknown, ..Outcomes::default() }),
+            late: Some(LateRecord { transactions: late, skipped, ..LateRecord::default() }),
+            retries: count(Counter::Retries),
+            ..LoopRecord::default()
+        };
+        let transactions = count(Counter::Transactions);
+        StageRecord { seconds, transactions, throughput, session_loop, ..StageRecord::default() }
     }
 
     /// Adds the counters of another worker in the same interval.
@@ -122,7 +155,7 @@ impl IntervalPart {
                 .map(|(response, service)| response.mean - service.mean),
             ..Point::default()
         };
-        point.count(&self.counters);
+        count(&mut point, &self.counters);
         point.set_latencies(|percent| at(service, percent), |percent| at(response, percent));
         point
     }
@@ -134,34 +167,75 @@ impl IntervalPart {
     }
 }
 
-impl Point {
-    /// Adds the transactions of an interval, but not their latencies.
-    pub(super) fn count_part(&mut self, counters: &Counters, nodes: &[u64]) {
-        self.count(counters);
-        for (mine, theirs) in self.nodes.iter_mut().zip(nodes) {
-            *mine += theirs;
-        }
+/// Adds the transactions of an interval, but not their latencies.
+pub(super) fn count_part(point: &mut Point, counters: &Counters, nodes: &[u64]) {
+    count(point, counters);
+    for (mine, theirs) in point.nodes.iter_mut().zip(nodes) {
+        *mine += theirs;
     }
+}
 
-    /// Adds the counts that are part of the time series.
-    pub(super) fn count(&mut self, counters: &Counters) {
-        for &counter in Counter::ALL {
-            let number = match counter {
-                Counter::Transactions => &mut self.transactions,
-                Counter::Rows => &mut self.rows,
-                Counter::ReadQueries => &mut self.queries.read,
-                Counter::WriteQueries => &mut self.queries.write,
-                Counter::OtherQueries => &mut self.queries.other,
-                Counter::Failed | Counter::Unknown => &mut self.failed,
-                Counter::Late => self.late.get_or_insert_default(),
-                Counter::Skipped => &mut self.skipped,
-                Counter::Errors => &mut self.errors,
-                Counter::Retries => &mut self.retries,
-                Counter::Reconnects => &mut self.reconnects,
-                Counter::Retried => &mut self.retried,
-                Counter::Statements => continue,
-            };
-            *number += counters.get(counter);
+/// Adds the counts that are part of the time series.
+pub(super) fn count(point: &mut Point, counters: &Counters) {
+    for &counter in Counter::ALL {
+        let number = match counter {
+            Counter::Transactions => &mut point.transactions,
+            Counter::Rows => &mut point.rows,
+            Counter::ReadQueries => &mut point.queries.read,
+            Counter::WriteQueries => &mut point.queries.write,
+            Counter::OtherQueries => &mut point.queries.other,
+            Counter::Failed | Counter::Unknown => &mut point.failed,
+            Counter::Late => point.late.get_or_insert_default(),
+            Counter::Skipped => &mut point.skipped,
+            Counter::Errors => &mut point.errors,
+            Counter::Retries => &mut point.retries,
+            Counter::Reconnects => &mut point.reconnects,
+            Counter::Retried => &mut point.retried,
+            Counter::Statements => continue,
+        };
+        *number += counters.get(counter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Nanos;
+
+    #[test]
+    fn a_stage_in_progress_has_the_counts_and_times_so_far() {
+        let mut sum = IntervalPart::new(true).unwrap();
+        sum.counters.add([
+            (Counter::Transactions, 90),
+            (Counter::Failed, 8),
+            (Counter::Unknown, 2),
+            (Counter::Rows, 900),
+            (Counter::Errors, 12),
+            (Counter::Late, 2),
+            (Counter::Skipped, 1),
+            (Counter::Reconnects, 7),
+        ]);
+        sum.service.record(Nanos(1_000_000));
+        sum.response.as_mut().unwrap().record(Nanos(5_000_000));
+        let is_breached = |text: &str| sum.breached(2.0, &[text.parse().unwrap()]).is_some();
+        for text in ["riops=450", "tps=45", "errors=12", "error_percent=10", "late=3", "retries=0"]
+        {
+            assert!(!is_breached(text), "{text}");
+            assert!(is_breached(&text.replace('=', ">")), "{text}");
+        }
+        for text in ["service.p99<2ms", "p50>4ms", "response.max<6ms", "service.mean>900us"] {
+            assert!(!is_breached(text), "{text}");
+        }
+        assert!(is_breached("p50<4ms") && is_breached("service.p99>2ms"));
+        // Known at the end.
+        for text in
+            ["reconnects=0", "unknown=0", "waiting>5", "p99{script=1}<1us", "server-cpu<1us"]
+        {
+            assert!(!is_breached(text), "{text}");
+        }
+        let nothing = IntervalPart::new(false).unwrap();
+        for text in ["p99<1us", "riops>1"] {
+            assert!(nothing.breached(0.0, &[text.parse().unwrap()]).is_none(), "{text}");
         }
     }
 }

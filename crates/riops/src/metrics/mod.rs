@@ -16,7 +16,7 @@ mod steps;
 mod timeline;
 
 pub use commands::{CommandTotals, Commands};
-pub use counters::{Counter, Counters};
+pub use counters::{Counter, Counters, counts_of};
 pub use errors::ErrorCounts;
 pub use events::{EventSource, Failure, Measured, NodeTotals, OperationTotals, imbalance};
 pub use heatmap::heatmap_of_samples;

@@ -1,7 +1,7 @@
 //! Counters of one worker. Workers share no state; their recorders are merged at the end of a stage.
 
 use super::commands::Commands;
-use super::counters::{Counter, Counters};
+use super::counters::{Counter, Counters, counts_of};
 use super::errors::ErrorCounts;
 use super::events::{EventSource, Failure, Measured, NodeTotals, OperationTotals};
 use super::interval::IntervalPart;
@@ -191,7 +191,7 @@ impl Recorder {
             (Counter::Retried, measured.retried.into()),
         ];
         self.count(origin, counts);
-        self.count(origin, measured.queries.counts());
+        self.count(origin, counts_of(measured.queries));
         self.gaps.success(now);
         self.slots.success(now, response);
         if let Some(totals) = self.nodes.get_mut(node) {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::heatmap::Heatmap;
-use super::interval::IntervalPart;
+use super::interval::{IntervalPart, count_part};
 use crate::plan::{Plan, PointLength, Schedule};
 use crate::record::{Checkpoint, HeatmapRecord, HistogramError, Point};
 use crate::units::format::truncated;
@@ -126,7 +126,7 @@ impl Stored {
     fn add_late(&mut self, part: &IntervalPart, middle_s: f64) {
         let at = self.points.partition_point(|point| point.t_s < middle_s);
         if let Some(point) = self.points.get_mut(at) {
-            return point.count_part(&part.counters, &part.nodes);
+            return count_part(point, &part.counters, &part.nodes);
         }
         let (backlog, busy) = (self.sum.backlog, self.sum.busy);
         // All parts have the same bounds, so merging cannot fail.
@@ -263,7 +263,7 @@ impl Timeline {
                 // point.
                 self.stored.add_late(&open.sum, (self.closed as f64 - 0.5) * self.interval_s);
                 if let Some(last) = last.last_mut() {
-                    last.count_part(&open.sum.counters, &open.sum.nodes);
+                    count_part(last, &open.sum.counters, &open.sum.nodes);
                 }
             }
         }

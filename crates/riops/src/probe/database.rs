@@ -45,13 +45,6 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 const STATISTICS_DELAY: Duration = Duration::from_millis(1_600);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-impl TableBlocks {
-    /// Returns the number of all accesses, to tables and indexes.
-    pub fn accesses(self) -> u64 {
-        self.heap_blks_hit + self.heap_blks_read + self.idx_blks_hit + self.idx_blks_read
-    }
-}
-
 /// Names the columns of a row, in the order of the query.
 macro_rules! named {
     ($type:ident { $($column:ident),+ $(,)? }) => {

@@ -178,24 +178,22 @@ impl Drop for ScratchDirectory {
 
 // Storage of the server's data, if it is on this machine.
 
-impl Storage {
-    /// Reads the storage of `path` from the operating system.
-    pub fn of_path(path: &Path) -> Self {
-        let topology = Topology::of_this_machine();
-        let canonical = path.canonicalize().ok();
-        let mount = canonical.and_then(|path| topology.mount_of(&path).cloned());
-        let volume = topology.volume(path);
-        // Partitions and logical volumes have no model and no queue of their own.
-        let disk = volume.as_ref().and_then(|volume| volume.disks.first());
-        let queue = |file: &str| topology.attribute(disk?, file);
-        Self {
-            model: disk.and_then(|disk| topology.model(disk)),
-            rotational: queue("queue/rotational").map(|text| text == "1"),
-            scheduler: queue("queue/scheduler").map(|text| selected(&text).unwrap_or(text)),
-            file_system: mount.as_ref().map(|mount| mount.file_system.clone()),
-            mount_options: mount.map(|mount| mount.options),
-            device: volume.map(|volume| volume.name()),
-        }
+/// Reads the storage of `path` from the operating system.
+pub fn storage_of(path: &Path) -> Storage {
+    let topology = Topology::of_this_machine();
+    let canonical = path.canonicalize().ok();
+    let mount = canonical.and_then(|path| topology.mount_of(&path).cloned());
+    let volume = topology.volume(path);
+    // Partitions and logical volumes have no model and no queue of their own.
+    let disk = volume.as_ref().and_then(|volume| volume.disks.first());
+    let queue = |file: &str| topology.attribute(disk?, file);
+    Storage {
+        model: disk.and_then(|disk| topology.model(disk)),
+        rotational: queue("queue/rotational").map(|text| text == "1"),
+        scheduler: queue("queue/scheduler").map(|text| selected(&text).unwrap_or(text)),
+        file_system: mount.as_ref().map(|mount| mount.file_system.clone()),
+        mount_options: mount.map(|mount| mount.options),
+        device: volume.map(|volume| volume.name()),
     }
 }
 
@@ -275,6 +273,6 @@ mod tests {
 
     #[test]
     fn the_root_has_a_file_system() {
-        assert!(Storage::of_path(Path::new("/")).file_system.is_some());
+        assert!(crate::probe::disk::storage_of(Path::new("/")).file_system.is_some());
     }
 }

@@ -6,20 +6,18 @@ use super::reading::since;
 use crate::host::machine::meminfo_bytes;
 use crate::record::{Memory, Pressure};
 
-impl Memory {
-    /// Reads the current values.
-    pub fn read() -> Option<Self> {
-        Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)
-    }
+/// Reads the current values.
+pub fn memory() -> Option<Memory> {
+    parse(&fs::read_to_string("/proc/meminfo").ok()?)
+}
 
-    fn parse(text: &str) -> Option<Self> {
-        Some(Self {
-            total_bytes: meminfo_bytes(text, "MemTotal:")?,
-            available_bytes: meminfo_bytes(text, "MemAvailable:")?,
-            cached_bytes: meminfo_bytes(text, "Cached:")?,
-            dirty_bytes: meminfo_bytes(text, "Dirty:")?,
-        })
-    }
+fn parse(text: &str) -> Option<Memory> {
+    Some(Memory {
+        total_bytes: meminfo_bytes(text, "MemTotal:")?,
+        available_bytes: meminfo_bytes(text, "MemAvailable:")?,
+        cached_bytes: meminfo_bytes(text, "Cached:")?,
+        dirty_bytes: meminfo_bytes(text, "Dirty:")?,
+    })
 }
 
 /// Total time in which at least one task waited for CPU, memory and I/O, in microseconds, from /proc/pressure.
@@ -53,12 +51,12 @@ mod tests {
     #[test]
     fn parses_memory_in_bytes() {
         let text = "MemTotal:       100 kB\nMemFree: 5 kB\nMemAvailable:   50 kB\nCached:  20 kB\nSwapCached: 1 kB\nDirty: 3 kB\n";
-        let read = Memory::parse(text).unwrap();
+        let read = parse(text).unwrap();
         assert_eq!(
             (read.total_bytes, read.cached_bytes, read.dirty_bytes),
             (102_400, 20_480, 3_072)
         );
-        assert_eq!(Memory::parse("MemTotal: 1 kB"), None);
+        assert_eq!(parse("MemTotal: 1 kB"), None);
     }
 
     #[test]

@@ -354,7 +354,7 @@ impl Probe<'_> {
             processes: processes(),
             device: device(),
             disks: disks.collect(),
-            memory: Memory::read(),
+            memory: crate::probe::memory::memory(),
             pressure: pressure(),
             network: network(),
             session_reads: bytes(|sample| sample.processes_io.as_ref()),

@@ -20,7 +20,7 @@ use super::reading::{column, integers, leave_untracked, prepared};
 use super::wait_sampling::WaitSampling;
 use crate::host::Interrupt;
 use crate::plan::PointLength;
-use crate::record::{DeviceUse, Memory, ProbePoint, Sampled, ServerProgress};
+use crate::record::{DeviceUse, ProbePoint, Sampled, ServerProgress};
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
 /// The wait events of all sessions of a run.
@@ -456,7 +456,7 @@ impl SamplerThread {
             machine_busy_share: machine_busy_share(),
             server_cpus: server_cpus(),
             processor_work_us: Some(now.work_us),
-            dirty_bytes: Memory::read().map(|memory| memory.dirty_bytes),
+            dirty_bytes: crate::probe::memory::memory().map(|memory| memory.dirty_bytes),
             wal_mb_s: wal_mb_s(),
             checkpoints: checkpoints.map(|(now, last)| now.0.saturating_sub(last.0)),
             checkpoint_mb_s: checkpoints

@@ -177,27 +177,6 @@ impl Row {
     }
 }
 
-impl StatementUse {
-    /// Adds the executions by another role.
-    fn add(&mut self, other: &Self) {
-        let sum = |one: Option<u64>, other: Option<u64>| {
-            one.zip(other).map(|(one, other)| one + other).or(one).or(other)
-        };
-        self.calls += other.calls;
-        self.rows += other.rows;
-        self.exec_us += other.exec_us;
-        self.plan_us += other.plan_us;
-        self.jit_us += other.jit_us;
-        self.blocks_hit += other.blocks_hit;
-        self.blocks_read += other.blocks_read;
-        self.blocks_dirtied += other.blocks_dirtied;
-        self.blocks_written += other.blocks_written;
-        self.temporary_blocks += other.temporary_blocks;
-        self.wal_bytes = sum(self.wal_bytes, other.wal_bytes);
-        self.wal_full_page_images = sum(self.wal_full_page_images, other.wal_full_page_images);
-    }
-}
-
 /// Returns a statement with `?` for each constant, parameter and variable of a script, and each list of them: as far as the
 /// text of a client and the normalized text of the server can be compared.
 fn normalized(sql: &str) -> String {

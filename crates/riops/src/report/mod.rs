@@ -82,4 +82,6 @@ mod example;
 #[cfg(test)]
 mod width_tests;
 #[cfg(test)]
-pub(crate) use example::{example_cbc, example_load, example_oltp, example_record};
+pub(crate) use crate::record::example::{example_load, example_oltp, example_record};
+#[cfg(test)]
+pub(crate) use example::example_cbc;

@@ -10,7 +10,7 @@ const MOMENTS: [&str; 4] = ["before", "first", "middle", "after"];
 
 /// One expected access path, with all checks of the statements that should use it.
 #[derive(Debug)]
-pub struct CheckedPath<'a> {
+pub(super) struct CheckedPath<'a> {
     /// The path, as it is shown.
     pub path: String,
     accesses: Vec<&'a AccessRecord>,
@@ -30,7 +30,7 @@ impl<'a> CheckedPath<'a> {
     }
 
     /// Returns whether the plan of every check was as expected or, if nothing was expected, stayed the same.
-    pub fn verdict(&self) -> &'static str {
+    pub(super) fn verdict(&self) -> &'static str {
         let mut checked = self.accesses.iter().filter(|access| access.error.is_none()).peekable();
         let observed = checked.peek().map(|access| access.observed);
         match (observed, checked.all(|access| access.held)) {
@@ -47,7 +47,7 @@ impl<'a> CheckedPath<'a> {
     }
 
     /// Returns when all its statements were checked: `checked before, during and after the run`.
-    pub fn checked(&self) -> String {
+    pub(super) fn checked(&self) -> String {
         let moments: Vec<_> =
             MOMENTS.into_iter().filter(|moment| self.is_checked(moment)).map(moment_text).collect();
         match moments.as_slice() {
@@ -73,7 +73,7 @@ impl<'a> CheckedPath<'a> {
     }
 
     /// Returns the first check without a verdict, as a text.
-    pub fn unchecked(&self) -> Option<String> {
+    pub(super) fn unchecked(&self) -> Option<String> {
         MOMENTS.into_iter().find_map(|moment| {
             let first = self.at(moment).find_map(|access| access.error.as_ref())?;
             let failed = self.at(moment).filter(|access| access.error.is_some());
@@ -135,5 +135,14 @@ mod tests {
             *accesses = accesses.iter().map(failed).collect();
         });
         assert_eq!((verdict, checked.as_str()), ("NOT CHECKED", "no plan was checked"));
+    }
+
+    #[test]
+    fn an_access_path_that_changed_once_is_not_as_expected() {
+        let mut record = example_record();
+        record.accesses[1].held = false;
+        let paths = CheckedPath::of(&record.accesses, str::to_owned);
+        assert_eq!((paths.len(), paths[0].verdict()), (1, "CHANGED"));
+        assert_eq!(paths[0].checked(), "checked before, during and after the run");
     }
 }

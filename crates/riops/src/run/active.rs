@@ -16,9 +16,7 @@ use crate::probe::perf::{Perf, PerfError};
 use crate::probe::queries::QueryProbe;
 use crate::probe::topology::Topology;
 use crate::probe::{Place, Probe};
-use crate::record::{
-    ClientRecord, DatasetRecord, LiveRun, Record, RunEvent, SCHEMA, ServerLimits, TargetRecord,
-};
+use crate::record::{ClientRecord, DatasetRecord, LiveRun, Record, RunEvent, SCHEMA, TargetRecord};
 use crate::server::{Connection, ConnectionError, Feature, Nodes, Server};
 use crate::units::Span;
 
@@ -236,7 +234,7 @@ impl<'a> ActiveRun<'a> {
             embedded: server.embedded,
             encryption: self.control.encryption(),
             pooler: environment.pooler.as_ref().map(ToString::to_string),
-            limits: environment.place.first_process().and_then(ServerLimits::read),
+            limits: environment.place.first_process().and_then(crate::host::machine::server_limits),
             disk_limit,
             devices,
             storage,

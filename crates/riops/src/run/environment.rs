@@ -66,7 +66,14 @@ impl Environment {
         // A pooler shares its connections with other clients.
         let shares_files = pooler.is_none() && local.is_some_and(|server| !server.is_contained);
         let driver = driver(plan, control, events)?;
-        Ok(Self { facts, client: MachineFacts::read(), driver, pooler, place, shares_files })
+        Ok(Self {
+            facts,
+            client: crate::host::machine::facts(),
+            driver,
+            pooler,
+            place,
+            shares_files,
+        })
     }
 
     /// Whether the transactions of one session may run on different server connections.
@@ -107,7 +114,7 @@ impl Environment {
         };
         let disk_limit = devices.volume_of_tables().and_then(limit);
         let disks = devices.disks.iter().map(disk).collect();
-        (locations.of_tables().map(Storage::of_path), disk_limit, disks)
+        (locations.of_tables().map(crate::probe::disk::storage_of), disk_limit, disks)
     }
 }
 

@@ -59,7 +59,6 @@ pub use verify::{Warmed, verify, warm};
 
 use crate::figure::Figure;
 use crate::host::Interrupt;
-use crate::plan::work::dispatch_work;
 use crate::plan::{CbcRun, LoadRun, ObserveRun, Plan, Spec, WorkPlan};
 use crate::record::Record;
 use crate::server::Server;
@@ -120,5 +119,5 @@ impl Conducted for ObserveRun {
 
 /// Returns the runner for the workload of a plan.
 fn runner(work: &WorkPlan) -> Box<dyn Runner> {
-    dispatch_work!(work, run => run.runner())
+    riops_model::dispatch_work!(work, run => run.runner())
 }

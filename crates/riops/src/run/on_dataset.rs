@@ -344,7 +344,11 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
             && let Err(error) = guard.query_value("select 1")
         {
             let expected = "held until the end of the run";
-            checks.push(Check::failed("lock on the dataset", expected, &error.to_string()));
+            checks.push(crate::workload::check::failed(
+                "lock on the dataset",
+                expected,
+                &error.to_string(),
+            ));
         }
         checks
     }

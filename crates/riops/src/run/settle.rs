@@ -132,7 +132,7 @@ pub(super) fn checks_or_reason(
 
 /// Returns the check of a verification that could not be completed.
 pub(super) fn not_verified(found: &str) -> Check {
-    Check::failed("verification of the data", "completed", found)
+    crate::workload::check::failed("verification of the data", "completed", found)
 }
 
 /// Returns the changes for the ledger: acknowledged ones, and those with an unknown outcome.

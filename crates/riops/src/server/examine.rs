@@ -162,7 +162,7 @@ pub fn examine(
     let clock_offset_s = clock_offset_s(connection)?;
     let disk_free_bytes =
         server.data_directory.as_deref().filter(|_| is_local).and_then(machine::free_bytes);
-    let client = MachineFacts::read();
+    let client = crate::host::machine::facts();
     let limits = ClientLimits::read(&client);
     let mut findings = check_settings(&settings, standby);
     findings.extend(check_environment(&client, &limits, clock_offset_s, disk_free_bytes, is_local));

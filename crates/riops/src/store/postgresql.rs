@@ -9,7 +9,7 @@ use super::backend::{Access, Backend, Dialect, Session, Work, transact};
 use super::error::StoreError;
 use super::experiment_lock::{ExperimentLock, LockKey};
 use super::location::url;
-use super::value::{Fields, Row};
+use super::value::{Fields, Row, stored_text};
 use crate::figure::Value;
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
@@ -168,7 +168,7 @@ impl Session for PostgresqlSession<'_> {
     }
 
     fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<Row>, StoreError> {
-        let parameters: Vec<_> = parameters.iter().map(Value::stored_text).collect();
+        let parameters: Vec<_> = parameters.iter().map(stored_text).collect();
         let parameters: Vec<_> = parameters.iter().map(Option::as_deref).collect();
         self.run(|connection| connection.query_with(sql, &parameters))
     }
@@ -191,7 +191,7 @@ impl Session for PostgresqlSession<'_> {
                 while unsent.len() < COPY_BYTES
                     && let Some(row) = rest.next()
                 {
-                    let values: Vec<_> = row.iter().map(|(_, value)| value.stored_text()).collect();
+                    let values: Vec<_> = row.iter().map(|(_, value)| stored_text(value)).collect();
                     text_row(&mut unsent, values.iter().map(Option::as_deref));
                 }
                 let part = unsent.len().min(COPY_BYTES);

@@ -160,7 +160,8 @@ impl Session for &Sqlite {
             // `$1` is a name in SQLite, and `?1` a position.
             let mut statement = self.connection.prepare_cached(&sql.replace('$', "?"))?;
             let columns = statement.column_count();
-            let mut rows = statement.query(rusqlite::params_from_iter(parameters))?;
+            let mut rows =
+                statement.query(rusqlite::params_from_iter(parameters.iter().map(Parameter)))?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let cell = |column| row.get_ref(column).map(text_of);
@@ -187,8 +188,9 @@ impl Session for &Sqlite {
         let write = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(&sql)?;
             for row in rows {
-                statement
-                    .execute(rusqlite::params_from_iter(row.iter().map(|(_, value)| value)))?;
+                statement.execute(rusqlite::params_from_iter(
+                    row.iter().map(|(_, value)| Parameter(value)),
+                ))?;
             }
             Ok(())
         };
@@ -213,14 +215,17 @@ impl Session for &Sqlite {
     }
 }
 
-impl ToSql for Value {
+/// A value as a parameter.
+struct Parameter<'a>(&'a Value);
+
+impl ToSql for Parameter<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Text(text) => ValueRef::Text(text.as_bytes()),
-            Self::Integer(number) => ValueRef::Integer(stored_integer(*number)),
-            Self::Real(number) => ValueRef::Real(*number),
-            Self::Boolean(value) => ValueRef::Integer((*value).into()),
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Integer(number) => ValueRef::Integer(stored_integer(*number)),
+            Value::Real(number) => ValueRef::Real(*number),
+            Value::Boolean(value) => ValueRef::Integer((*value).into()),
         }))
     }
 }

@@ -37,18 +37,16 @@ pub(super) fn stored_integer(number: i128) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-impl Value {
-    /// Returns the text of the value; `None` for NULL. PostgreSQL accepts it for every type.
-    pub(super) fn stored_text(&self) -> Option<String> {
-        match self {
-            Self::Null => None,
-            // PostgreSQL cannot store this character.
-            Self::Text(text) if text.contains('\0') => Some(text.replace('\0', "\u{fffd}")),
-            Self::Text(text) => Some(text.clone()),
-            Self::Integer(number) => Some(stored_integer(*number).to_string()),
-            Self::Real(number) => Some(format!("{number:?}")),
-            Self::Boolean(value) => Some(value.to_string()),
-        }
+/// Returns the text of the value; `None` for NULL. PostgreSQL accepts it for every type.
+pub(super) fn stored_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        // PostgreSQL cannot store this character.
+        Value::Text(text) if text.contains('\0') => Some(text.replace('\0', "\u{fffd}")),
+        Value::Text(text) => Some(text.clone()),
+        Value::Integer(number) => Some(stored_integer(*number).to_string()),
+        Value::Real(number) => Some(format!("{number:?}")),
+        Value::Boolean(value) => Some(value.to_string()),
     }
 }
 

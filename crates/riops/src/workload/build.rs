@@ -1,7 +1,6 @@
 //! Builds the workload that the parameters of a plan describe. The only dispatch on workloads in this module.
 
 use super::Workload;
-use crate::plan::work::dispatch_dataset;
 use crate::plan::{DatasetPlan, ImportedRun, Member, PlanError, Protocol};
 use crate::server::Dialect;
 
@@ -58,7 +57,7 @@ pub trait Describe {
 /// # Errors
 /// Returns [`PlanError`] if only a run can create the dataset.
 pub fn on(dataset: &DatasetPlan) -> Result<Box<dyn Workload>, PlanError> {
-    let described = dispatch_dataset!(dataset, parameters => parameters.describe());
+    let described = riops_model::dispatch_dataset!(dataset, parameters => parameters.describe());
     described.ok_or_else(|| {
         PlanError(format!("the dataset of {} is created only by its run", dataset.traits().name))
     })

@@ -83,66 +83,64 @@ impl Bounds {
     }
 }
 
-impl Check {
-    /// Returns a failed check.
-    pub fn failed(name: &str, expected: &str, found: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            expected: expected.to_owned(),
-            found: found.to_owned(),
-            ..Self::default()
-        }
+/// Returns a failed check.
+pub fn failed(name: &str, expected: &str, found: &str) -> Check {
+    Check {
+        name: name.to_owned(),
+        expected: expected.to_owned(),
+        found: found.to_owned(),
+        ..Check::default()
     }
+}
 
-    /// Returns a check of something that cannot be verified.
-    pub fn unknown(name: &str, why: &str) -> Self {
-        let expected = format!("not known, because {why}");
-        let check = Self::failed(name, &expected, "nothing that could be compared");
-        Self { unknown: true, ..check }
+/// Returns a check of something that cannot be verified.
+pub fn unknown(name: &str, why: &str) -> Check {
+    let expected = format!("not known, because {why}");
+    let check = failed(name, &expected, "nothing that could be compared");
+    Check { unknown: true, ..check }
+}
+
+/// Checks for an exact number.
+pub fn exact(name: String, expected: i128, found: i128) -> Check {
+    Check {
+        name,
+        expected: expected.to_string(),
+        found: found.to_string(),
+        held: expected == found,
+        ..Check::default()
     }
+}
 
-    /// Checks for an exact number.
-    pub fn exact(name: String, expected: i128, found: i128) -> Self {
-        Self {
-            name,
-            expected: expected.to_string(),
-            found: found.to_string(),
-            held: expected == found,
-            ..Self::default()
+/// Checks for a number within bounds.
+pub fn between(name: String, bounds: Bounds, found: i128) -> Check {
+    let Bounds { least, most, open } = bounds;
+    let unresolved = match (least, most) {
+        (Some(least), Some(most)) => u64::try_from(most - least).unwrap_or(u64::MAX),
+        _ => 0,
+    };
+    let why = match open {
+        Open::No => "",
+        Open::Runs => "a run did not report its changes",
+        Open::Loops => "a loop in the server may have continued after its connection was lost",
+    };
+    let expected = match (least, most) {
+        (Some(least), Some(most)) if most == least => least.to_string(),
+        (Some(least), Some(most)) => {
+            format!("{least} to {most} ({unresolved} unresolved: ±{unresolved})")
         }
-    }
-
-    /// Checks for a number within bounds.
-    pub fn between(name: String, bounds: Bounds, found: i128) -> Self {
-        let Bounds { least, most, open } = bounds;
-        let unresolved = match (least, most) {
-            (Some(least), Some(most)) => u64::try_from(most - least).unwrap_or(u64::MAX),
-            _ => 0,
-        };
-        let why = match open {
-            Open::No => "",
-            Open::Runs => "a run did not report its changes",
-            Open::Loops => "a loop in the server may have continued after its connection was lost",
-        };
-        let expected = match (least, most) {
-            (Some(least), Some(most)) if most == least => least.to_string(),
-            (Some(least), Some(most)) => {
-                format!("{least} to {most} ({unresolved} unresolved: ±{unresolved})")
-            }
-            (Some(least), None) => format!("at least {least} ({why})"),
-            (None, _) => format!("unknown ({why})"),
-        };
-        let contradicts =
-            least.is_some_and(|least| found < least) || most.is_some_and(|most| found > most);
-        Self {
-            name,
-            expected,
-            found: found.to_string(),
-            // Without any bound nothing was verified.
-            held: !contradicts && least.is_some(),
-            unresolved,
-            unknown: !contradicts && open != Open::No,
-        }
+        (Some(least), None) => format!("at least {least} ({why})"),
+        (None, _) => format!("unknown ({why})"),
+    };
+    let contradicts =
+        least.is_some_and(|least| found < least) || most.is_some_and(|most| found > most);
+    Check {
+        name,
+        expected,
+        found: found.to_string(),
+        // Without any bound nothing was verified.
+        held: !contradicts && least.is_some(),
+        unresolved,
+        unknown: !contradicts && open != Open::No,
     }
 }
 
@@ -151,7 +149,7 @@ mod tests {
     use super::*;
 
     fn check(ledger: &Ledger, found: i128) -> Check {
-        Check::between("sum".to_owned(), ledger.bounds(), found)
+        between("sum".to_owned(), ledger.bounds(), found)
     }
 
     #[test]
@@ -185,7 +183,7 @@ mod tests {
     #[test]
     fn a_number_that_an_open_run_may_have_decreased_is_unknown_and_not_wrong() {
         let bounds = Bounds::new(100, 0, 0, 1).without_least_if_open();
-        let check = Check::between("rows".to_owned(), bounds, 7);
+        let check = between("rows".to_owned(), bounds, 7);
         assert!(!check.held && check.unknown);
         assert_eq!(check.expected, "unknown (a run did not report its changes)");
     }

@@ -12,33 +12,6 @@ const TABLES_MAX: usize = 4;
 /// Table number of changes that are not attributed to a table.
 pub const UNATTRIBUTED: u32 = 0;
 
-impl Effects {
-    /// Returns the effects multiplied by `count`.
-    pub fn times(self, count: u64) -> Self {
-        self.combined(self, |number, _| number * count)
-    }
-
-    /// Returns the sum of both effects.
-    pub fn and(self, other: Self) -> Self {
-        self.combined(other, |one, other| one + other)
-    }
-
-    /// Returns the effects without those of `other`.
-    pub fn without(self, other: Self) -> Self {
-        self.combined(other, u64::saturating_sub)
-    }
-
-    #[inline]
-    fn combined(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
-        Self {
-            inserted: of(self.inserted, other.inserted),
-            reinserted: of(self.reinserted, other.reinserted),
-            deleted: of(self.deleted, other.deleted),
-            added: of(self.added, other.added),
-        }
-    }
-}
-
 /// Effects of one transaction on each of its tables. Tables are numbered from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]

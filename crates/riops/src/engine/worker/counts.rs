@@ -14,7 +14,7 @@ use super::super::session::Session;
 use super::super::window::Window;
 use super::report::{ENDED_MAX, Intervals, WorkerReport};
 use super::starts::StartQueue;
-use crate::metrics::{Counter, EventSource, Failure, Fate, Measured};
+use crate::metrics::{Counter, EventSource, Failure, Fate, Measured, counts_of};
 use crate::probe::cpu;
 use crate::record::EndedSessionRecord;
 use crate::units::Nanos;
@@ -266,7 +266,7 @@ impl Counts {
             let origin = EventSource::operation(operation);
             let retried = u64::from(flight.retries > 0);
             self.report.recorder.count(origin, [(lost, 1), (Counter::Retried, retried)]);
-            self.report.recorder.count(origin, flight.queries.counts());
+            self.report.recorder.count(origin, counts_of(flight.queries));
             self.counted(now);
         } else if now >= self.window.end() {
             self.report.drained_lost += 1;

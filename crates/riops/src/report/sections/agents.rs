@@ -76,7 +76,7 @@ fn clock(agent: &AgentRecord) -> Option<String> {
 mod tests {
     use super::*;
     use crate::record::{AgentStage, ClientCpu, ClientLimit, ClockRecord, LatencySummary};
-    use crate::report::example::example_record;
+    use crate::report::example_record;
     use crate::report::render::text::text;
 
     fn agent(number: u32, ms: i64) -> AgentRecord {

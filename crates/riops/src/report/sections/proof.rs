@@ -67,10 +67,10 @@ pub(in crate::report) fn checks_table(record: &Record) -> Table {
 mod tests {
     use super::*;
     use crate::plan::{RowsRun, WorkPlan};
-    use crate::report::{example, words};
+    use crate::report::{example_record, words};
 
     fn record(checks: Vec<Check>) -> Record {
-        let mut record = example::example_record();
+        let mut record = example_record();
         record.plan.work = RowsRun { update_percent: 20, ..RowsRun::default() }.into();
         record.checks = checks;
         record

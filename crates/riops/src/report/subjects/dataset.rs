@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn names_failed_unknown_and_unresolved_checks() {
-        let check = |bounds, found| Check::between("sum".to_owned(), bounds, found);
+        let check =
+            |bounds, found| crate::workload::check::between("sum".to_owned(), bounds, found);
         let exact = check(Bounds::new(5, 0, 0, 0), 5);
         let unresolved = check(Bounds::new(5, 0, 3, 0), 6);
         let unknown = check(Bounds::new(5, 0, 0, 1).without_least_if_open(), 6);

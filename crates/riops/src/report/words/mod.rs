@@ -17,7 +17,6 @@ use super::document::{Document, Headline, Hint};
 use super::interval::interval_line;
 use super::table::Table;
 use crate::figure::Summary;
-use crate::plan::work::{dispatch_dataset, dispatch_work};
 use crate::plan::{DatasetPlan, Plan, Spec, WorkPlan};
 use crate::record::{Point, Record, StageRecord};
 use crate::units::format::{joined, number_of, percent};
@@ -141,7 +140,7 @@ pub(super) trait DatasetWords {
 
 /// The reporting of the workload of a plan.
 pub(super) fn of(work: &WorkPlan) -> &dyn Words {
-    dispatch_work!(work, run => run)
+    riops_model::dispatch_work!(work, run => run)
 }
 
 /// The dataset of a run in one line, with the part of it that the run used.
@@ -165,5 +164,5 @@ pub(super) fn dataset_text(record: &Record) -> Option<String> {
 
 /// The reporting of a dataset.
 pub(super) fn of_dataset(dataset: &DatasetPlan) -> &dyn DatasetWords {
-    dispatch_dataset!(dataset, parameters => parameters)
+    riops_model::dispatch_dataset!(dataset, parameters => parameters)
 }

@@ -9,13 +9,6 @@ use crate::report::words::next::Commands;
 use crate::report::words::{Measure, Words};
 use crate::units::format::{count, duration_us, rate};
 
-impl ObserveRun {
-    /// The name of the main figure.
-    fn counted(&self) -> Option<&str> {
-        self.counts.first().map(|count| count.name.as_str())
-    }
-}
-
 impl Words for ObserveRun {
     fn work(&self) -> String {
         if self.command.is_empty() {

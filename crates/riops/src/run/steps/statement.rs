@@ -12,10 +12,10 @@ use crate::probe::MachineUse;
 use crate::probe::caches;
 use crate::probe::database::DatabaseProbe;
 use crate::probe::sampler::Progress;
-use crate::record::{CacheState, ProbePoint, RunEvent, StatementPlan, VacuumRates};
+use crate::record::{CacheState, ProbePoint, RunEvent};
 use crate::run::parts::{MeasuredStatement, Part};
 use crate::server::Connection;
-use crate::workload::cbc::{self, Step, TABLE};
+use crate::workload::cbc::{self, Step, TABLE, parsed_plan, parsed_rates};
 use crate::workload::fill;
 
 impl Steps {
@@ -35,7 +35,7 @@ impl Steps {
         } else {
             String::new()
         };
-        let plan = StatementPlan::parse(&json);
+        let plan = parsed_plan(&json);
         let rows = match (&plan, result.answer.tags.first()) {
             (Some(plan), _) => plan.rows_scanned(),
             (None, Some(tag)) => rows_of_tag(tag),
@@ -44,7 +44,7 @@ impl Steps {
         let checks = cbc::check(step, &open.dataset, rows, plan.as_ref()).into_iter().collect();
         open.note_sizes()?;
         let finding = step.access().zip(step.judge(&json));
-        let vacuum = result.notices.iter().find_map(|notice| VacuumRates::parse(notice));
+        let vacuum = result.notices.iter().find_map(|notice| parsed_rates(notice));
         let part = Part::Statement(Box::new(MeasuredStatement {
             name: step.key().to_owned(),
             sql,

@@ -7,57 +7,6 @@ use crate::record::{StatementBuffers, StatementPlan, VacuumRates};
 use crate::server::Dialect;
 use crate::workload::Statement;
 use crate::workload::access::{Access, AccessPath, Finding, Index, nodes, outline};
-use crate::workload::keys::whole;
-
-impl StatementPlan {
-    /// Returns the number of rows read by the scan of the table.
-    pub fn rows_scanned(&self) -> u64 {
-        // EXPLAIN reports the counts as averages per process.
-        whole((self.rows_found + self.rows_left_out).round())
-    }
-
-    /// Parses the output of EXPLAIN. Returns `None` for any other text.
-    pub fn parse(json: &str) -> Option<Self> {
-        let document: Value = serde_json::from_str(json).ok()?;
-        let first = document.get(0)?;
-        let root = first.get("Plan")?;
-        let blocks = |name: &str| root.get(name).and_then(Value::as_u64).unwrap_or(0);
-        let nodes = nodes(root);
-        // The node that reads the table itself, not only an index.
-        let scan = nodes.iter().find(|node| node.fields.get("Relation Name").is_some())?;
-        let number = |name: &str| scan.fields.get(name).and_then(Value::as_f64).unwrap_or(0.0);
-        let scans = number("Actual Loops");
-        Some(Self {
-            outline: outline(&nodes),
-            execution_ms: first.get("Execution Time").and_then(Value::as_f64),
-            buffers: StatementBuffers {
-                shared_hit: blocks("Shared Hit Blocks"),
-                shared_read: blocks("Shared Read Blocks"),
-                shared_dirtied: blocks("Shared Dirtied Blocks"),
-                shared_written: blocks("Shared Written Blocks"),
-                temp_read: blocks("Temp Read Blocks"),
-                temp_written: blocks("Temp Written Blocks"),
-            },
-            rows_found: number("Actual Rows") * scans,
-            rows_left_out: number("Rows Removed by Filter") * scans,
-            scans,
-        })
-    }
-}
-
-impl VacuumRates {
-    /// Parses a notice. Returns `None` if it contains no rates, as before PostgreSQL 15.
-    pub fn parse(notice: &str) -> Option<Self> {
-        let number = |label: &str| {
-            let rest = notice.split_once(label)?.1.trim_start();
-            rest.split_once(" MB/s")?.0.parse().ok()
-        };
-        Some(Self {
-            read_mib_s: number("avg read rate:")?,
-            write_mib_s: number("avg write rate:")?,
-        })
-    }
-}
 
 impl Step {
     /// Returns its expected access path, if it has one.
@@ -81,6 +30,46 @@ impl Step {
     }
 }
 
+/// Parses the output of EXPLAIN. Returns `None` for any other text.
+pub fn parsed_plan(json: &str) -> Option<StatementPlan> {
+    let document: Value = serde_json::from_str(json).ok()?;
+    let first = document.get(0)?;
+    let root = first.get("Plan")?;
+    let blocks = |name: &str| root.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let nodes = nodes(root);
+    // The node that reads the table itself, not only an index.
+    let scan = nodes.iter().find(|node| node.fields.get("Relation Name").is_some())?;
+    let number = |name: &str| scan.fields.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+    let scans = number("Actual Loops");
+    Some(StatementPlan {
+        outline: outline(&nodes),
+        execution_ms: first.get("Execution Time").and_then(Value::as_f64),
+        buffers: StatementBuffers {
+            shared_hit: blocks("Shared Hit Blocks"),
+            shared_read: blocks("Shared Read Blocks"),
+            shared_dirtied: blocks("Shared Dirtied Blocks"),
+            shared_written: blocks("Shared Written Blocks"),
+            temp_read: blocks("Temp Read Blocks"),
+            temp_written: blocks("Temp Written Blocks"),
+        },
+        rows_found: number("Actual Rows") * scans,
+        rows_left_out: number("Rows Removed by Filter") * scans,
+        scans,
+    })
+}
+
+/// Parses a notice. Returns `None` if it contains no rates, as before PostgreSQL 15.
+pub fn parsed_rates(notice: &str) -> Option<VacuumRates> {
+    let number = |label: &str| {
+        let rest = notice.split_once(label)?.1.trim_start();
+        rest.split_once(" MB/s")?.0.parse().ok()
+    };
+    Some(VacuumRates {
+        read_mib_s: number("avg read rate:")?,
+        write_mib_s: number("avg write rate:")?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,13 +84,13 @@ mod tests {
 
     #[test]
     fn parses_blocks_and_rows() {
-        let plan = StatementPlan::parse(BITMAP).unwrap();
+        let plan = parsed_plan(BITMAP).unwrap();
         assert_eq!((plan.rows_found, plan.rows_left_out, plan.scans), (1251.0, 0.0, 1.0));
         assert_eq!((plan.buffers.shared_hit, plan.buffers.shared_read), (4, 12));
         assert_eq!(plan.execution_ms, Some(3.25));
-        let plan = StatementPlan::parse(PARALLEL).unwrap();
+        let plan = parsed_plan(PARALLEL).unwrap();
         assert_eq!((plan.rows_found, plan.rows_left_out), (301.5, 60.0));
-        assert_eq!(StatementPlan::parse("[]"), None);
+        assert_eq!(parsed_plan("[]"), None);
     }
 
     #[test]
@@ -118,8 +107,8 @@ mod tests {
         let notice = "finished vacuuming \"riops_cbc.riops.settings_loop\": index scans: 0\n\
                       pages: 0 removed, 125 remain\n\
                       avg read rate: 812.500 MB/s, avg write rate: 40.125 MB/s\nbuffer usage: 5 hits";
-        let rates = VacuumRates::parse(notice).unwrap();
+        let rates = parsed_rates(notice).unwrap();
         assert_eq!((rates.read_mib_s, rates.write_mib_s), (812.5, 40.125));
-        assert_eq!(VacuumRates::parse("vacuuming \"x\""), None);
+        assert_eq!(parsed_rates("vacuuming \"x\""), None);
     }
 }

@@ -5,6 +5,7 @@
 //! names of the original benchmark and do what those do.
 
 mod explain;
+pub use explain::{parsed_plan, parsed_rates};
 mod queries;
 mod step;
 pub(crate) mod validation;
@@ -70,7 +71,8 @@ pub fn check(
         ..Check::default()
     };
     let Some(plan) = plan else {
-        let no_plan = Check::failed(step.key(), "a plan with row counts", "no plan");
+        let no_plan =
+            crate::workload::check::failed(step.key(), "a plan with row counts", "no plan");
         return match step {
             Step::CreateTable => Some(exact(dataset.rows(), rows as f64, 0.0)),
             step => step.is_select().then_some(no_plan),

@@ -165,10 +165,14 @@ impl LoadTable {
             Contents::Unknown => None,
         };
         let mut checks = vec![
-            Check::exact(format!("rows of riops.{name}"), rows, total(&parts, |part| part.rows)),
-            Check::exact(format!("distinct ids of riops.{name}"), rows, id(0)),
-            Check::exact(format!("smallest id of riops.{name}"), 0, id(1)),
-            Check::exact(format!("largest id of riops.{name}"), rows - 1, id(2)),
+            crate::workload::check::exact(
+                format!("rows of riops.{name}"),
+                rows,
+                total(&parts, |part| part.rows),
+            ),
+            crate::workload::check::exact(format!("distinct ids of riops.{name}"), rows, id(0)),
+            crate::workload::check::exact(format!("smallest id of riops.{name}"), 0, id(1)),
+            crate::workload::check::exact(format!("largest id of riops.{name}"), rows - 1, id(2)),
             self.lengths_check(&parts),
         ];
         checks.extend(expected.map(|expected| self.checksum_check(&parts, &expected, ledger)));
@@ -182,7 +186,7 @@ impl LoadTable {
     fn lengths_check(&self, parts: &[Part]) -> Check {
         let lengths = self.lengths().join(" or ");
         let what = format!("rows with a text that is not {lengths} characters long");
-        Check::exact(what, 0, total(parts, |part| part.wrong_lengths))
+        crate::workload::check::exact(what, 0, total(parts, |part| part.wrong_lengths))
     }
 
     /// Compares the checksums of the ranges. Each update changes the checksum of at most one range.
@@ -228,12 +232,13 @@ impl LoadTable {
         let bounds = Bounds::new(ledger.rows_changed, 0, batches.unresolved_rows, ledger.open_runs);
         let acknowledged = format!("acknowledged rows of riops.{name}");
         let all = format!("rows of riops.{name} (load incomplete)");
-        let mut checks = vec![Check::between(acknowledged, bounds, rows - batches.rows)];
+        let mut checks =
+            vec![crate::workload::check::between(acknowledged, bounds, rows - batches.rows)];
         checks.extend(batches.check(self.dataset.non_transactional));
         checks.extend([
-            Check::exact(format!("distinct ids of riops.{name}"), rows, distinct),
+            crate::workload::check::exact(format!("distinct ids of riops.{name}"), rows, distinct),
             self.lengths_check(&parts),
-            Check::exact(all, i128::from(self.dataset.rows), rows),
+            crate::workload::check::exact(all, i128::from(self.dataset.rows), rows),
         ]);
         checks
     }

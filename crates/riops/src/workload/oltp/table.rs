@@ -232,7 +232,7 @@ pub(super) fn checks(
     checks.push(if dataset.adopted && !dataset.bulk_insert {
         // The texts of another program may be shorter, and updates write texts of the full length.
         let name = "rows with texts of unexpected length".to_owned();
-        let check = Check::between(name, Bounds::new(0, 0, before, 0), odd);
+        let check = crate::workload::check::between(name, Bounds::new(0, 0, before, 0), odd);
         Check { expected: format!("0 to {before}"), unresolved: 0, ..check }
     } else {
         let name = if dataset.bulk_insert {
@@ -240,7 +240,7 @@ pub(super) fn checks(
         } else {
             "rows whose texts are not 119 and 59 characters long"
         };
-        Check::exact(name.to_owned(), 0, odd)
+        crate::workload::check::exact(name.to_owned(), 0, odd)
     });
     checks
 }
@@ -257,7 +257,7 @@ fn changes_of(
         // An open run may have deleted rows as well as inserted some.
         let bounds = Bounds::new(expected, fewer.into(), more.into(), open_runs);
         let name = format!("{name} of {of}");
-        checks.push(Check::between(name, bounds.without_least_if_open(), found));
+        checks.push(crate::workload::check::between(name, bounds.without_least_if_open(), found));
     };
     // Only loaded rows are deleted.
     let replaced = i128::from(done.reinserted) - i128::from(done.deleted);

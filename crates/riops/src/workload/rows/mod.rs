@@ -373,7 +373,11 @@ impl Workload for Rows {
         let mut checks = Vec::new();
         for (table, numbers) in self.tables().zip(contents) {
             for ((what, expected), found) in expected_keys.iter().zip(numbers) {
-                checks.push(Check::exact(format!("{what} of riops.{table}"), *expected, *found));
+                checks.push(crate::workload::check::exact(
+                    format!("{what} of riops.{table}"),
+                    *expected,
+                    *found,
+                ));
             }
         }
         checks.extend(self.increments(expected_keys.len(), contents, baseline, ledger));
@@ -406,14 +410,14 @@ impl Rows {
             let (done, more) = (i128::from(done.added), i128::from(unknown.added));
             let bounds = Bounds::new(done, 0, more, ledger.open_runs);
             let name = format!("increments of scratch in riops.{}", table_name(table));
-            Some(Check::between(name, bounds, found(position)))
+            Some(crate::workload::check::between(name, bounds, found(position)))
         };
         let checks: Option<Vec<Check>> = tables().map(by_table).collect();
         // Earlier versions of riops stored only the number of all increments.
         checks.unwrap_or_else(|| {
             let all = tables().map(|(position, _)| found(position)).sum();
             let name = "increments of scratch in all tables".to_owned();
-            vec![Check::between(name, ledger.bounds(), all)]
+            vec![crate::workload::check::between(name, ledger.bounds(), all)]
         })
     }
 }

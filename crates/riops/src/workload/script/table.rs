@@ -228,7 +228,7 @@ fn numbers(contents: &Integers) -> [(i128, i128); 4] {
 pub(super) fn checks(contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
     if baseline.is_empty() {
         let why = "runs that are not verified have changed the tables, and the next verified run takes their contents as the baseline";
-        return vec![Check::unknown("balances and history", why)];
+        return vec![crate::workload::check::unknown("balances and history", why)];
     }
     let (found, before) = (numbers(contents), numbers(baseline));
     let (both, unknown) = (ledger.effects.of(1), ledger.effects_unknown.of(1));
@@ -246,9 +246,13 @@ pub(super) fn checks(contents: &Integers, baseline: &Integers, ledger: &Ledger) 
         let name = format!("rows of {table}");
         if *table == "pgbench_history" {
             let (expected, more) = (before + i128::from(all.inserted), all_unknown.inserted);
-            checks.push(Check::between(name, bounds(expected, 0, more.into()), *found));
+            checks.push(crate::workload::check::between(
+                name,
+                bounds(expected, 0, more.into()),
+                *found,
+            ));
         } else {
-            checks.push(Check::exact(name, *before, *found));
+            checks.push(crate::workload::check::exact(name, *before, *found));
         }
     }
     let sums = TABLES.iter().zip(NUMBERS).zip(before.iter().zip(&found));
@@ -257,12 +261,16 @@ pub(super) fn checks(contents: &Integers, baseline: &Integers, ledger: &Ledger) 
         let (done, unknown) = if is_in_both { (all, all_unknown) } else { (both, unknown) };
         let range = range(unknown);
         let name = format!("sum of {number} in {table}");
-        checks.push(Check::between(name, bounds(before + sum(done), range, range), *found));
+        checks.push(crate::workload::check::between(
+            name,
+            bounds(before + sum(done), range, range),
+            *found,
+        ));
     }
     // True after each transaction, whether its outcome is known or not.
     let difference = |[(_, history), _, (_, accounts), _]: [(i128, i128); 4]| accounts - history;
     let name = "sum of abalance without the sum of delta".to_owned();
-    checks.push(Check::exact(name, difference(before), difference(found)));
+    checks.push(crate::workload::check::exact(name, difference(before), difference(found)));
     checks
 }
 

@@ -18,7 +18,8 @@ pub(super) fn section(record: &Record, id: &str) -> Section {
 pub(super) fn paths(record: &Record) -> Option<Table> {
     let words = words::of(&record.plan.work);
     let summary = Summary::of(record)?;
-    let paths = summary.access_paths(|expected| words.access_path(expected, record));
+    let paths =
+        CheckedPath::of(&summary.record.accesses, |expected| words.access_path(expected, record));
     Some(Table::of("access paths", paths, |path| {
         let checked = joined(std::iter::once(path.checked()).chain(path.unchecked()), "; ");
         [
@@ -32,7 +33,7 @@ pub(super) fn paths(record: &Record) -> Option<Table> {
 /// The expected paths with their verdicts, and the plans of a path that changed.
 pub(super) fn lines(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
     let name = |expected: &str| words.access_path(expected, summary.record);
-    let paths = summary.access_paths(name);
+    let paths = CheckedPath::of(&summary.record.accesses, name);
     let first = paths.first().map(CheckedPath::checked);
     let texts = paths.iter().enumerate().map(|(position, path)| {
         // Usually all paths are checked at the same moments, which are shown once.

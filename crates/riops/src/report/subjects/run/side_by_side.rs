@@ -7,6 +7,7 @@ use crate::figure::{Statistic, Summary, device};
 use crate::record::{LatencySummary, Record};
 use crate::report::document::Findings;
 use crate::report::latency::{latency_cell, statistic_text};
+use crate::report::paths::CheckedPath;
 use crate::report::setup::{badge, cpu_text};
 use crate::report::subjects::runs::valid_text;
 use crate::report::table::{Cell, Column, Table, number, word};
@@ -92,7 +93,9 @@ const PROPERTIES: [Property; 12] = [
     ("riops", |record| record.client.riops_version.clone()),
     ("access paths", |record| {
         let summary = Summary::of(record);
-        let paths = summary.map(|summary| summary.access_paths(str::to_owned)).unwrap_or_default();
+        let paths = summary
+            .map(|summary| CheckedPath::of(&summary.record.accesses, str::to_owned))
+            .unwrap_or_default();
         match paths.iter().filter(|path| !path.is_held()).count() {
             0 => paths.first().map(|path| path.verdict().to_owned()).unwrap_or_default(),
             changed => format!("{changed} of {} changed or not checked", paths.len()),

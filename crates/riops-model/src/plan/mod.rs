@@ -30,11 +30,10 @@ mod stock_scripts;
 mod sysbench;
 mod thinning;
 mod threshold;
-pub(crate) mod work;
+mod work;
 
 pub use cbc::{CbcDataset, CbcPlace, CbcRun, CbcSize, copies};
-pub(crate) use error::refuse;
-pub use error::{PlanError, pairs, require_public};
+pub use error::{PlanError, pairs, refuse, require_public};
 pub use imported::ImportedRun;
 pub use keys::Distribution;
 pub use load::{Contents, LoadDataset, LoadRun, Method};

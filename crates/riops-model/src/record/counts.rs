@@ -15,6 +15,20 @@ pub struct Queries {
 }
 
 impl Queries {
+    /// Counts a statement by its command tag: `SELECT 1`, `UPDATE 5`, `COMMIT`.
+    #[inline]
+    pub fn note(&mut self, tag: &str) {
+        match tag.as_bytes() {
+            [b'S', ..] => self.read += 1,
+            [b'U' | b'I' | b'D', .., b' ', b'0'] => self.other += 1,
+            // `COPY 5` writes rows; `COMMIT` does not.
+            [b'U' | b'I' | b'D', ..] | [b'C', b'O', b'P', b'Y', b' ', ..] => self.write += 1,
+            _ => self.other += 1,
+        }
+    }
+}
+
+impl Queries {
     /// Returns the number of statements of all kinds.
     pub fn total(self) -> u64 {
         // A damaged record may contain any numbers; an import refuses it later.

@@ -18,6 +18,7 @@ use super::spec::{DatasetSpec, DatasetTraits, Spec, Traits, overlaid};
 pub type Parameters = Map<String, Value>;
 
 /// Passes the list of workloads to a macro. A new workload is one line here.
+#[macro_export]
 macro_rules! with_works {
     ([$($then:tt)+] $($rest:tt)*) => {
         $($then)+! {
@@ -38,6 +39,7 @@ macro_rules! with_works {
 }
 
 /// Passes the list of dataset types to a macro.
+#[macro_export]
 macro_rules! with_datasets {
     ([$($then:tt)+] $($rest:tt)*) => {
         $($then)+! {
@@ -53,6 +55,8 @@ macro_rules! with_datasets {
     };
 }
 
+/// Evaluates an expression with the parameters of a value, whatever their type.
+#[macro_export]
 macro_rules! match_list {
     ([$($variant:ident($part:ty))*] $list:ident, $value:expr, $name:ident, $body:expr) => {
         match $value { $($crate::plan::$list::$variant($name) => $body),* }
@@ -60,19 +64,21 @@ macro_rules! match_list {
 }
 
 /// Evaluates `body` with the parameters of a [`WorkPlan`], whatever their type: the only dispatch of a layer.
+#[macro_export]
 macro_rules! dispatch_work {
     ($work:expr, $run:ident => $body:expr) => {
-        $crate::plan::work::with_works! {
-            [$crate::plan::work::match_list] WorkPlan, $work, $run, $body
+        $crate::with_works! {
+            [$crate::match_list] WorkPlan, $work, $run, $body
         }
     };
 }
 
 /// Evaluates `body` with the parameters of a [`DatasetPlan`], whatever their type.
+#[macro_export]
 macro_rules! dispatch_dataset {
     ($dataset:expr, $part:ident => $body:expr) => {
-        $crate::plan::work::with_datasets! {
-            [$crate::plan::work::match_list] DatasetPlan, $dataset, $part, $body
+        $crate::with_datasets! {
+            [$crate::match_list] DatasetPlan, $dataset, $part, $body
         }
     };
 }
@@ -206,5 +212,3 @@ with_datasets! { [list]
     /// The parameters of a dataset. In a record, the key is the name of its workload.
     DatasetPlan: DatasetSpec, DatasetTraits
 }
-
-pub(crate) use {dispatch_dataset, dispatch_work, match_list, with_datasets, with_works};

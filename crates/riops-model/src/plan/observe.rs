@@ -23,6 +23,13 @@ pub struct ObserveRun {
 }
 
 impl ObserveRun {
+    /// The name of the main figure.
+    pub fn counted(&self) -> Option<&str> {
+        self.counts.first().map(|count| count.name.as_str())
+    }
+}
+
+impl ObserveRun {
     /// Whether the waits are those of all sessions of the database.
     pub fn watches_database(&self) -> bool {
         self.database_wide || self.command.is_empty()

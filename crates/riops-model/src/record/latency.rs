@@ -181,8 +181,38 @@ pub struct HeatmapSlot {
     pub counts: Vec<u64>,
 }
 
+impl HeatmapSlot {
+    /// Adds latencies of a class.
+    pub fn add(&mut self, class: i32, count: u64) {
+        if self.counts.is_empty() {
+            self.first_class = class;
+        }
+        if class < self.first_class {
+            let missing = self.first_class.abs_diff(class) as usize;
+            self.counts.splice(0..0, std::iter::repeat_n(0, missing));
+            self.first_class = class;
+        }
+        let position = class.abs_diff(self.first_class) as usize;
+        if self.counts.len() <= position {
+            self.counts.resize(position + 1, 0);
+        }
+        if let Some(sum) = self.counts.get_mut(position) {
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    /// Adds the latencies of another slot.
+    pub fn merge(&mut self, other: &Self) {
+        for (class, &count) in (other.first_class..).zip(&other.counts) {
+            if count > 0 {
+                self.add(class, count);
+            }
+        }
+    }
+}
+
 /// With fewer slots, it is not known how numbers vary over time.
-pub(crate) const SLOTS_MIN: usize = 10;
+pub const SLOTS_MIN: usize = 10;
 /// A factor within this many standard errors of 1 is that of independent latencies.
 const CHANCE_ERRORS: f64 = 3.0;
 
@@ -237,10 +267,11 @@ impl HeatmapRecord {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "examples"))]
 impl LatencySummary {
-    /// Returns a summary with the minimum, the mean and the median `p50_us`, and `p99_us` above the median.
-    pub(crate) fn for_test(p50_us: f64, p99_us: f64) -> Self {
+    /// Returns a summary for tests, with the minimum, the mean and the median `p50_us`, and `p99_us` above the median.
+    #[expect(clippy::missing_panics_doc, reason = "for tests")]
+    pub fn for_test(p50_us: f64, p99_us: f64) -> Self {
         let percentile = |percent| Some(if percent > 50.0 { p99_us } else { p50_us });
         Self::new(10, (p50_us, p50_us, 0.0), percentile).unwrap()
     }

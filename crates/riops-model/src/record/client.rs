@@ -30,7 +30,7 @@ pub struct ClientRecord {
 
 impl ClientRecord {
     /// Whether the server is on the same machine, or may be, and riops may use all its processors.
-    pub(crate) fn shares_processors(&self) -> bool {
+    pub fn shares_processors(&self) -> bool {
         let machine = &self.machine;
         let is_shared = self.shares_machine_with_server || self.server_may_be_here;
         is_shared && machine.counted_cpus() == machine.cpus
@@ -69,7 +69,7 @@ pub struct ClientCpu {
 }
 
 /// From this share of the periods on, a CPU quota limits whom it is for.
-pub(crate) const THROTTLED_SHARE: f64 = 0.1;
+pub const THROTTLED_SHARE: f64 = 0.1;
 
 /// From this share of the time on, waiting for a processor delays every transaction by as much.
 const RUN_QUEUE_SHARE: f64 = 0.1;

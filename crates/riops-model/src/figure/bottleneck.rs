@@ -243,11 +243,11 @@ impl Summary<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::example::example_record;
     use crate::record::{
         ClientLimit, CommandRecord, CostRecord, DiskLimit, DiskRate, LatencySummary, Record,
         Sampled, ScheduleRecord, ServerLimits, SessionTime, WaitShare,
     };
-    use crate::report::example_record;
 
     fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
         let mut record = example_record();
@@ -555,15 +555,5 @@ mod tests {
         // The stages before the failed one have.
         record.stages.push(record.stages[0].clone());
         assert!(Summary::of(&record).unwrap().has_bottleneck());
-    }
-
-    #[test]
-    fn an_access_path_that_changed_once_is_not_as_expected() {
-        let mut record = example_record();
-        record.accesses[1].held = false;
-        let summary = Summary::of(&record).unwrap();
-        let paths = summary.access_paths(str::to_owned);
-        assert_eq!((paths.len(), paths[0].verdict()), (1, "CHANGED"));
-        assert_eq!(paths[0].checked(), "checked before, during and after the run");
     }
 }

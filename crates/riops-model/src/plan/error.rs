@@ -7,9 +7,13 @@ use crate::units::text::is_unprintable;
 /// The reason why a plan is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct PlanError(pub(crate) String);
+pub struct PlanError(pub String);
 
-pub(crate) fn refuse<T>(message: impl Into<String>) -> Result<T, PlanError> {
+/// Refuses a plan.
+///
+/// # Errors
+/// Always.
+pub fn refuse<T>(message: impl Into<String>) -> Result<T, PlanError> {
     Err(PlanError(message.into()))
 }
 

@@ -1,11 +1,10 @@
 //! Compares thresholds with the record of a stage: of one that has ended, or of one in progress.
 
 use super::Figure;
-use crate::metrics::{Counter, IntervalPart};
 use crate::plan::{LatencyKind, Metric, Part, Threshold};
 use crate::record::{
-    AtLeast, CommandRecord, ErrorEntry, HistogramError, LateRecord, LoopRecord, Outcomes,
-    QuerySeries, Record, StageKind, StageRecord, StoredTimes, ThresholdRecord, Throughput,
+    AtLeast, CommandRecord, Histogram, HistogramError, LoopRecord, QuerySeries, Record, StageKind,
+    StageRecord, StoredTimes, ThresholdRecord,
 };
 
 /// Judges the thresholds of the plan of a record for one of its stages. `ended_run` is the one that has ended the run: that of
@@ -41,54 +40,27 @@ pub fn judged(
     thresholds.iter().chain(of_all).map(judged).collect()
 }
 
-/// Returns the first threshold that a stage in progress certainly breaches. What is known only at its end is left out: figures,
-/// parts, and starts that wait.
-pub fn breached<'a>(
-    sum: &IntervalPart,
-    seconds: f64,
+/// Returns the first threshold that a stage in progress certainly breaches. `stage` has its counts so far, and `times` returns its
+/// latencies. What is known only at its end is left out: figures, parts, and starts that wait.
+pub fn breached<'a, 'b>(
+    stage: &StageRecord,
+    times: impl Fn(LatencyKind) -> Option<&'b Histogram>,
     thresholds: &'a [Threshold],
 ) -> Option<&'a Threshold> {
-    let stage = growing(sum, seconds);
+    let of_kind = |kind| match kind {
+        Some(kind) => times(kind),
+        None => times(LatencyKind::Response).or(times(LatencyKind::Service)),
+    };
     thresholds.iter().find(|threshold| {
         let found = match threshold.metric {
             _ if threshold.part.is_some() => None,
-            Metric::Time(kind, quantity) => {
-                let response = sum.response.as_ref();
-                let times = match kind {
-                    Some(LatencyKind::Service) => Some(&sum.service),
-                    Some(LatencyKind::Response) => response,
-                    None => response.or(Some(&sum.service)),
-                };
-                times.and_then(|histogram| histogram.figure(quantity))
-            }
+            Metric::Time(kind, quantity) => of_kind(kind).and_then(|of| of.figure(quantity)),
             // Those of the drain belong to them.
             Metric::Reconnects | Metric::Unknown => None,
-            metric => count_of(&stage, metric),
+            metric => count_of(stage, metric),
         };
         found.is_some_and(|found| threshold.is_clearly_breached(found))
     })
-}
-
-/// The record of a stage so far, without its latencies.
-fn growing(sum: &IntervalPart, seconds: f64) -> StageRecord {
-    let count = |counter| sum.counters.get(counter);
-    let per_s = |counter| count(counter) as f64 / seconds;
-    let throughput = Throughput {
-        rows_per_s: per_s(Counter::Rows),
-        transactions_per_s: per_s(Counter::Transactions),
-        ..Throughput::default()
-    };
-    let (failed, unknown) = (count(Counter::Failed), count(Counter::Unknown));
-    let (late, skipped) = (Some(count(Counter::Late)), count(Counter::Skipped));
-    let session_loop = LoopRecord {
-        errors: vec![ErrorEntry { count: count(Counter::Errors), ..ErrorEntry::default() }],
-        outcomes: Some(Outcomes { failed, unknown, ..Outcomes::default() }),
-        late: Some(LateRecord { transactions: late, skipped, ..LateRecord::default() }),
-        retries: count(Counter::Retries),
-        ..LoopRecord::default()
-    };
-    let transactions = count(Counter::Transactions);
-    StageRecord { seconds, transactions, throughput, session_loop, ..StageRecord::default() }
 }
 
 /// Returns the value that a threshold judges, in microseconds for times; `None` if it was not measured.
@@ -194,51 +166,16 @@ fn of_probe(series: &[QuerySeries], name: &str, metric: Metric) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Histogram, Latencies, OperationRecord, ScheduleRecord, StoredHistogram};
-    use crate::report::example_record;
+    use crate::record::example::example_record;
+    use crate::record::{
+        LateRecord, Latencies, OperationRecord, Outcomes, ScheduleRecord, StoredHistogram,
+    };
     use crate::units::Nanos;
 
     const MS: u64 = 1_000_000;
 
     fn is_met(found: f64, text: &str) -> bool {
         text.parse::<Threshold>().unwrap().is_met_by(found)
-    }
-
-    #[test]
-    fn a_stage_in_progress_has_the_counts_and_times_so_far() {
-        let mut sum = IntervalPart::new(true).unwrap();
-        sum.counters.add([
-            (Counter::Transactions, 90),
-            (Counter::Failed, 8),
-            (Counter::Unknown, 2),
-            (Counter::Rows, 900),
-            (Counter::Errors, 12),
-            (Counter::Late, 2),
-            (Counter::Skipped, 1),
-            (Counter::Reconnects, 7),
-        ]);
-        sum.service.record(Nanos(MS));
-        sum.response.as_mut().unwrap().record(Nanos(5 * MS));
-        let is_breached = |text: &str| breached(&sum, 2.0, &[text.parse().unwrap()]).is_some();
-        for text in ["riops=450", "tps=45", "errors=12", "error_percent=10", "late=3", "retries=0"]
-        {
-            assert!(!is_breached(text), "{text}");
-            assert!(is_breached(&text.replace('=', ">")), "{text}");
-        }
-        for text in ["service.p99<2ms", "p50>4ms", "response.max<6ms", "service.mean>900us"] {
-            assert!(!is_breached(text), "{text}");
-        }
-        assert!(is_breached("p50<4ms") && is_breached("service.p99>2ms"));
-        // Known at the end.
-        for text in
-            ["reconnects=0", "unknown=0", "waiting>5", "p99{script=1}<1us", "server-cpu<1us"]
-        {
-            assert!(!is_breached(text), "{text}");
-        }
-        let nothing = IntervalPart::new(false).unwrap();
-        for text in ["p99<1us", "riops>1"] {
-            assert!(breached(&nothing, 0.0, &[text.parse().unwrap()]).is_none(), "{text}");
-        }
     }
 
     #[test]

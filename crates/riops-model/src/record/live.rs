@@ -239,8 +239,8 @@ pub(super) fn push_bounded<T>(queue: &mut VecDeque<T>, value: T, length_max: usi
 }
 
 /// A run in progress for tests.
-#[cfg(test)]
-pub(crate) fn example_live_run(plan: &Plan) -> LiveRun {
+#[cfg(any(test, feature = "examples"))]
+pub fn example_live_run(plan: &Plan) -> LiveRun {
     let id = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_00aa);
     let started_at = Timestamp::UNIX_EPOCH;
     LiveRun::new(plan, (id, started_at), "PostgreSQL 18.1 (embedded)", ("bench", 7))

@@ -12,6 +12,8 @@ mod counts;
 mod database;
 mod device;
 mod event;
+#[cfg(any(test, feature = "examples"))]
+pub mod example;
 mod experiment_id;
 mod histogram;
 mod latencies;

@@ -1,6 +1,10 @@
 //! A stage of a record, with the shares of machine and devices that its counters show.
 
-use crate::record::{DeviceUse, DiskLimit, Record, StageRecord, THROTTLED_SHARE, WaitShare};
+use crate::plan::{Protocol, Spread, Stop};
+use crate::record::{
+    DeviceUse, DiskLimit, Record, StageKind, StageRecord, THROTTLED_SHARE, WaitShare,
+};
+use crate::units::format::{count, joined, number_of, rate};
 
 /// With fewer samples of all sessions together, a share of the session time in percent means nothing.
 const WAIT_SAMPLES_MIN: f64 = 20.0;
@@ -33,6 +37,90 @@ pub struct Summary<'a> {
     pub record: &'a Record,
     /// The stage.
     pub stage: &'a StageRecord,
+}
+
+impl<'a> Summary<'a> {
+    /// Server and database in one line.
+    pub fn target(&self) -> String {
+        let target = &self.record.target;
+        // An imported run may not know its server.
+        if target.server_version.is_empty() {
+            return "unknown server".to_owned();
+        }
+        if self.record.imported.is_some() && target.address.is_empty() {
+            return format!("{} {}", target.flavor, target.server_version);
+        }
+        let (flavor, version, database) =
+            (&target.flavor, &target.server_version, &target.database);
+        // The address of the embedded server is a long path that the user does not need.
+        if target.embedded {
+            format!("{flavor} {version} (embedded), database {database}")
+        } else {
+            format!("{flavor} {version}, database {database} on {}", target.address)
+        }
+    }
+
+    /// Sessions, workers and duration.
+    pub fn setup(&self) -> String {
+        let plan = &self.record.plan;
+        let part = |done, all, noun| {
+            format!("{} of {} {noun} in {:.3} s", count(done), count(all), self.stage.seconds)
+        };
+        let stop = match plan.stop {
+            Stop::DurationS(_) if self.record.stages.len() > 1 => {
+                format!("{:.1} s per stage", self.stage.seconds)
+            }
+            Stop::DurationS(_) => format!("{:.1} s", self.stage.seconds),
+            Stop::Transactions(number) => part(self.stage.transactions, number, "transactions"),
+            Stop::Rows(number) if self.record.stages.len() > 1 => {
+                format!("{} rows per stage", count(number))
+            }
+            Stop::Rows(number) => part(self.stage.rows, number, "rows"),
+        };
+        let driven = if self.stage.kind == StageKind::ServerLoop && plan.work.stages().len() == 1 {
+            ", one call of the server loop each".to_owned()
+        } else {
+            format!(" on {}", number_of(plan.workers.into(), "worker"))
+        };
+        format!("{}{driven}, {stop}", number_of(plan.sessions.into(), "session"))
+    }
+
+    /// The settings of the session loop that are not the default.
+    pub fn drive(&self) -> Option<String> {
+        let plan = &self.record.plan;
+        let mut parts = Vec::new();
+        if let Some(per_s) = plan.schedule.per_s() {
+            let kind = if plan.schedule.is_poisson() { "Poisson" } else { "constant" };
+            let steps = plan.schedule.steps();
+            parts.push(if steps.is_empty() {
+                format!("{kind} rate of {} transactions/s", rate(per_s))
+            } else {
+                let poisson = if kind == "Poisson" { "Poisson " } else { "" };
+                format!(
+                    "{poisson}rate of {}: {} transactions/s on average",
+                    joined(steps, ", "),
+                    rate(per_s)
+                )
+            });
+        }
+        if plan.protocol != Protocol::Prepared {
+            parts.push(format!("{} protocol", plan.protocol.as_str()));
+        }
+        if plan.pipeline > 1 {
+            parts.push(format!("up to {} transactions in flight per session", plan.pipeline));
+        }
+        if let Some(every) = plan.reconnect_every {
+            parts.push(format!("a new connection every {every} transactions"));
+        }
+        if let Some(nodes) = plan.nodes {
+            parts.push(format!("only the first {}", number_of(nodes.into(), "node")));
+        }
+        if plan.spread != Spread::default() || plan.rebalance {
+            let back = if plan.rebalance { ", sessions return to recovered nodes" } else { "" };
+            parts.push(format!("spread {}{back}", plan.spread));
+        }
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
 }
 
 impl<'a> Summary<'a> {

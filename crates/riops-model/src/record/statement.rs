@@ -40,6 +40,14 @@ pub struct StatementPlan {
     pub scans: f64,
 }
 
+impl StatementPlan {
+    /// Returns the number of rows read by the scan of the table.
+    pub fn rows_scanned(&self) -> u64 {
+        // EXPLAIN reports the counts as averages per process.
+        crate::units::format::whole((self.rows_found + self.rows_left_out).round())
+    }
+}
+
 /// The rates reported by VACUUM VERBOSE, in MiB (2^20 bytes) per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct VacuumRates {

@@ -30,6 +30,36 @@ impl Effects {
     }
 }
 
+impl Effects {
+    /// Returns the effects multiplied by `count`.
+    #[inline]
+    pub fn times(self, count: u64) -> Self {
+        self.combined(self, |number, _| number * count)
+    }
+
+    /// Returns the sum of both effects.
+    #[inline]
+    pub fn and(self, other: Self) -> Self {
+        self.combined(other, |one, other| one + other)
+    }
+
+    /// Returns the effects without those of `other`.
+    #[inline]
+    pub fn without(self, other: Self) -> Self {
+        self.combined(other, u64::saturating_sub)
+    }
+
+    #[inline]
+    fn combined(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            inserted: of(self.inserted, other.inserted),
+            reinserted: of(self.reinserted, other.reinserted),
+            deleted: of(self.deleted, other.deleted),
+            added: of(self.added, other.added),
+        }
+    }
+}
+
 /// Changes of one table, which can be verified in the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -35,6 +35,13 @@ pub struct TableBlocks {
 }
 
 impl TableBlocks {
+    /// Returns the number of all accesses, to tables and indexes.
+    pub fn accesses(self) -> u64 {
+        self.heap_blks_hit + self.heap_blks_read + self.idx_blks_hit + self.idx_blks_read
+    }
+}
+
+impl TableBlocks {
     /// Returns the number of accesses to blocks that were not in shared buffers.
     pub fn reads(self) -> u64 {
         self.heap_blks_read + self.idx_blks_read
@@ -248,4 +255,25 @@ pub struct StatementUse {
     pub wal_bytes: Option<u64>,
     /// Full-page images in it.
     pub wal_full_page_images: Option<u64>,
+}
+
+impl StatementUse {
+    /// Adds the executions by another role.
+    pub fn add(&mut self, other: &Self) {
+        let sum = |one: Option<u64>, other: Option<u64>| {
+            one.zip(other).map(|(one, other)| one + other).or(one).or(other)
+        };
+        self.calls += other.calls;
+        self.rows += other.rows;
+        self.exec_us += other.exec_us;
+        self.plan_us += other.plan_us;
+        self.jit_us += other.jit_us;
+        self.blocks_hit += other.blocks_hit;
+        self.blocks_read += other.blocks_read;
+        self.blocks_dirtied += other.blocks_dirtied;
+        self.blocks_written += other.blocks_written;
+        self.temporary_blocks += other.temporary_blocks;
+        self.wal_bytes = sum(self.wal_bytes, other.wal_bytes);
+        self.wal_full_page_images = sum(self.wal_full_page_images, other.wal_full_page_images);
+    }
 }
