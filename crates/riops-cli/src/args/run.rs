@@ -496,8 +496,7 @@ mod tests {
 
     #[test]
     fn the_pause_has_a_default_and_graphs_need_a_single_run() {
-        let mut graph = GraphOptions::default();
-        graph.graph = Some("a.png".into());
+        let graph = GraphOptions { graph: Some("a.png".into()), ..GraphOptions::default() };
         let of = |repeat: u32, graph: &GraphOptions| {
             let options = RepeatOptions { repeat: Some(repeat), settle: None };
             options.repeats(graph, &OutputOptions::default())

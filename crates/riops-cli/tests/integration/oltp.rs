@@ -177,7 +177,7 @@ fn rejects_options_that_contradict_the_dataset_or_each_other() {
     database.riops("run oltp --spread here").expect(2).stderr_contains("--spread");
     database.riops("run oltp --percentile 0.5").expect(2).stderr_contains("--percentile");
     let unfit = database.riops("run rows --output sysbench --prepare --rows 100").expect(2);
-    unfit.stderr_contains("invalid value 'sysbench' for '--output <FORM>'");
+    unfit.stderr_contains("invalid value 'sysbench' for '--output <FORM[=FILE]>'");
     database
         .riops("prepare oltp --range-key-partitioning")
         .expect(2)

@@ -39,7 +39,7 @@ pub struct Summary<'a> {
     pub stage: &'a StageRecord,
 }
 
-impl<'a> Summary<'a> {
+impl Summary<'_> {
     /// Server and database in one line.
     pub fn target(&self) -> String {
         let target = &self.record.target;

@@ -212,8 +212,8 @@ mod tests {
             number: 1,
             service_us: service.summary().unwrap(),
             response_us: response.summary().unwrap(),
-            histogram: stored(&service.observed),
-            response_histogram: stored(&response.observed),
+            histogram: Some(stored(&service.observed)),
+            response_histogram: Some(stored(&response.observed)),
             unfinished_histogram: response.stored_bounds().unwrap(),
             unfinished_service_histogram: service.stored_bounds().unwrap(),
             ..OperationRecord::default()
@@ -233,8 +233,8 @@ mod tests {
         assert_eq!(of("p99{script=b.sql}<1s"), None);
     }
 
-    fn stored(histogram: &Histogram) -> Option<StoredHistogram> {
-        Some(histogram.stored().unwrap())
+    fn stored(histogram: &Histogram) -> StoredHistogram {
+        histogram.stored().unwrap()
     }
 
     fn example() -> (Record, StageRecord) {

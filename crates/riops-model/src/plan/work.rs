@@ -28,10 +28,10 @@ macro_rules! with_works {
                 Point(PointRun)
                 Oltp(OltpRun)
                 Cbc(CbcRun)
-                Ping(crate::plan::ping::PingRun)
-                Script(crate::plan::script::ScriptRun)
-                Observe(crate::plan::observe::ObserveRun)
-                Imported(crate::plan::imported::ImportedRun)
+                Ping($crate::plan::ping::PingRun)
+                Script($crate::plan::script::ScriptRun)
+                Observe($crate::plan::observe::ObserveRun)
+                Imported($crate::plan::imported::ImportedRun)
             ]
             $($rest)*
         }
@@ -48,7 +48,7 @@ macro_rules! with_datasets {
                 Load(LoadDataset)
                 Oltp(OltpDataset)
                 Cbc(CbcDataset)
-                Script(crate::plan::script::ScriptDataset)
+                Script($crate::plan::script::ScriptDataset)
             ]
             $($rest)*
         }

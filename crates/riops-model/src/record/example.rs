@@ -1,4 +1,13 @@
 //! A record for tests: made up, but of the shape of a real one.
+#![allow(
+    missing_docs,
+    clippy::missing_panics_doc,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::assigning_clones,
+    clippy::wildcard_imports,
+    reason = "for tests, of other crates, too"
+)]
 
 use std::collections::BTreeMap;
 
@@ -316,5 +325,13 @@ pub fn example_record() -> Record {
         notes: Vec::new(),
         thresholds: Vec::new(),
         verdict: Verdict { valid: true, reasons: Vec::new(), warnings: Vec::new() },
+    }
+}
+
+impl LatencySummary {
+    /// Returns a summary for tests, with the minimum, the mean and the median `p50_us`, and `p99_us` above the median.
+    pub fn for_test(p50_us: f64, p99_us: f64) -> Self {
+        let percentile = |percent| Some(if percent > 50.0 { p99_us } else { p50_us });
+        Self::new(10, (p50_us, p50_us, 0.0), percentile).unwrap()
     }
 }

@@ -267,16 +267,6 @@ impl HeatmapRecord {
     }
 }
 
-#[cfg(any(test, feature = "examples"))]
-impl LatencySummary {
-    /// Returns a summary for tests, with the minimum, the mean and the median `p50_us`, and `p99_us` above the median.
-    #[expect(clippy::missing_panics_doc, reason = "for tests")]
-    pub fn for_test(p50_us: f64, p99_us: f64) -> Self {
-        let percentile = |percent| Some(if percent > 50.0 { p99_us } else { p50_us });
-        Self::new(10, (p50_us, p50_us, 0.0), percentile).unwrap()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
