@@ -20,11 +20,12 @@ use crate::ui::Ui;
 /// Conducts the gate of a file.
 pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
     let in_bisect = options.exit_code == ExitCodes::Bisect;
+    conducted(options, in_bisect, ui).map_err(|error| recoded(error, in_bisect))
+}
+
+fn conducted(options: &Gate, in_bisect: bool, ui: Ui) -> Result<ExitCode> {
     let outputs = Outputs::open(&options.both.outputs, Some("text"), ui)?;
-    let (mut view, undecided) = match judged(options, ui) {
-        Ok(found) => found,
-        Err(error) => return Err(recoded(error, in_bisect)),
-    };
+    let (mut view, undecided) = judged(options, ui)?;
     if view.verdict == GateVerdict::Inconclusive && !in_bisect {
         let (code, rule) = undecided.code();
         view.exit = Some(format!("exit code {code}: inconclusive = \"{rule}\""));

@@ -199,6 +199,8 @@ fn the_exit_codes_are_those_that_a_bisection_expects() {
     let place = Place::new("codes", 3, 9, Some(2));
     let line = "gate ../gate.toml --base HEAD~1 --exit-code bisect";
     place.riops(line).expect(128).stderr_contains("is executed: permit it with --trust");
+    let unwritable = format!("{line} --trust -o html=missing/page.html");
+    place.riops(&unwritable).expect(128).stderr_contains("cannot write missing/page.html");
     let broken = place.riops(&format!("{line} --trust")).expect(125);
     broken.stderr_contains("the build of ").stderr_contains("log");
     place.riops("gate ../gate.toml --base HEAD~1 --trust").expect(1);
