@@ -97,6 +97,9 @@ const RULES: &[Rule] = &[
                 let form = form.split('=').next().unwrap_or_default();
                 report::FORMS.iter().any(|known| known.name == form && known.has_histogram)
             };
+            // If no form is printed, the text is.
+            let is_printed = |form: &String| !form.contains('=') && form != "png";
+            forms.iter().find(|form| is_printed(form))?;
             let form = forms.last().filter(|_| !forms.iter().any(|form| has_histogram(form)))?;
             Some(format!("--output {form} has no histogram"))
         },
@@ -120,7 +123,12 @@ const RULES: &[Rule] = &[
         sources: Sources::Typed,
         reason: |set| {
             let is_planned = set.source("dry-run").is_some() && (set.is("sweep") || set.is("ab"));
-            is_planned.then(|| "--dry-run has no result".to_owned())
+            let is_dumped = set.source("dump-plan").is_some();
+            let reason = [
+                (is_planned, "--dry-run has no result"),
+                (is_dumped, "--dump-plan prints the plan"),
+            ];
+            reason.into_iter().find_map(|(applies, text)| applies.then(|| text.to_owned()))
         },
     },
     Rule {

@@ -243,6 +243,7 @@ fn options_without_effect_beside_others_are_refused() {
         ("riops sweep rows --dry-run -o html=x.html", "--output has no effect"),
         ("riops ab --dry-run -o png=x", "--output has no effect"),
         ("riops sweep ping --dry-run --output csv", "--output has no effect"),
+        ("riops run ping --dump-plan -o json=a", "--output has no effect"),
         ("riops run ping --repeat 1 --settle 1s", "--settle has no effect"),
         ("riops run ping --no-verify", "--no-verify has no effect"),
         ("riops runs import f -d x", "--database has no effect"),
@@ -297,6 +298,8 @@ fn a_file_may_set_options_of_other_commands_but_not_of_other_workloads() {
 fn options_that_have_an_effect_are_accepted() {
     for line in [
         "riops run oltp --print-histogram --output sysbench",
+        "riops run rows --print-histogram --output json=a",
+        "riops run rows --print-histogram --output png",
         "riops run rows --print-histogram --output pgio",
         "riops run ping --metrics-listen 127.0.0.1:0 --metrics-token 0123456789abcdef",
         "riops run script --failures-detailed --log x",

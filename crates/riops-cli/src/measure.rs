@@ -160,7 +160,8 @@ fn print_with(
     let extras = Extras::new(stored, crate::ui::output_lines())
         .with_histogram(graph_options.histogram())
         .with_options(server, store);
-    output::print(&print(forms.shown, record, &extras)?, ui)?;
+    let rendered = print(forms.shown, record, &extras);
+    let printed = rendered.map_err(Into::into).and_then(|rendered| output::print(&rendered, ui));
     if !forms.shown.has_verdict {
         let reasons = || record.verdict.reasons.iter().map(|reason| format!("NOT VALID: {reason}"));
         for error in (forms.shown.errors)(record).unwrap_or_else(|| reasons().collect()) {
@@ -175,11 +176,12 @@ fn print_with(
             crate::ui::error(&one_line(&format!("run {run}: threshold {text}")));
         }
     }
-    forms.files.take().map_or(Ok(()), |files| {
-        files.write(|name, lines| {
-            let form = report::form(name, &record.plan)?;
-            Ok((form.print)(record, &Extras { lines, ..extras })?)
-        })
+    let Some(files) = forms.files.take() else {
+        return printed;
+    };
+    files.write(printed, |name, lines| {
+        let form = report::form(name, &record.plan)?;
+        Ok((form.print)(record, &Extras { lines, ..extras })?)
     })
 }
 

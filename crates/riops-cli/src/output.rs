@@ -1,11 +1,13 @@
 //! Prints a result, and writes it to the files of `--output`. They are opened before the result is known: a path that cannot
 //! be written fails before the measurement.
 
+use std::collections::BTreeSet;
 use std::fs::create_dir_all;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf, absolute};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use riops::host::OutputFile;
 use riops::report::{Lines, Rendered};
 use riops::units::text::lines;
@@ -23,6 +25,9 @@ pub(crate) struct OpenFile {
 
 impl OpenFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        if path.as_os_str().as_bytes().ends_with(b"/") {
+            bail!("cannot write {}: it is the name of a directory", path.display());
+        }
         let existed = path.exists();
         let file =
             OutputFile::create(path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -60,11 +65,18 @@ impl Outputs {
     /// If a file cannot be written, or if several forms are meant for standard output.
     pub(crate) fn open(options: &OutputOptions, default: Option<&str>, ui: Ui) -> Result<Self> {
         let (mut shown, mut places) = (None, Vec::new());
+        let mut files = BTreeSet::new();
         for Output { form, file } in &options.output {
+            if let Some(file) = file
+                && !files.insert(file.canonicalize().or_else(|_| absolute(file))?)
+            {
+                return refuse(format!("two forms cannot be written to {}", file.display()));
+            }
             let place = match file {
                 _ if form == "png" => {
                     let folder = file.as_deref().unwrap_or(Path::new("."));
                     create_dir_all(folder)
+                        .and_then(|()| OutputFile::create(&folder.join("riops.png")))
                         .with_context(|| format!("cannot write {}", folder.display()))?;
                     Place::Folder(folder.to_owned())
                 }
@@ -84,35 +96,58 @@ impl Outputs {
         Ok(Self { shown: shown.or_else(|| default.map(str::to_owned)), places, ui })
     }
 
-    /// Prints and writes the result, which `render` returns in a form for these lines.
+    /// Prints and writes the result, which `render` returns in a form for these lines: each form, whatever happens to the
+    /// others.
+    ///
+    /// # Errors
+    /// The first failure; the others are printed.
     pub(crate) fn emit(self, render: impl Fn(&str, Lines) -> Result<Rendered>) -> Result<()> {
-        if let Some(form) = &self.shown {
-            print(&render(form, ui::output_lines())?, self.ui)?;
-        }
-        self.write(render)
+        let shown = self.shown.as_ref().map(|form| render(form, ui::output_lines()));
+        let printed = shown.map_or(Ok(()), |rendered| print(&rendered?, self.ui));
+        self.write(printed, render)
     }
 
-    /// Writes the result to the files alone.
-    pub(crate) fn write(self, render: impl Fn(&str, Lines) -> Result<Rendered>) -> Result<()> {
-        for (form, place) in self.places {
-            match (place, render(&form, Lines::from(usize::MAX))?) {
-                (Place::Folder(folder), Rendered::Images(images)) => {
-                    for image in images {
-                        let file = OpenFile::open(&folder.join(image.name + ".png"))?;
-                        file.write(&image.bytes, self.ui)?;
-                    }
+    /// Writes the result to the files alone, after it was `printed`.
+    ///
+    /// # Errors
+    /// The first failure; the others are printed.
+    pub(crate) fn write(
+        self,
+        printed: Result<()>,
+        render: impl Fn(&str, Lines) -> Result<Rendered>,
+    ) -> Result<()> {
+        let ui = self.ui;
+        let written = self.places.into_iter().map(|(form, place)| {
+            let rendered = render(&form, Lines::from(usize::MAX))?;
+            place.write(rendered, ui)
+        });
+        let mut all = std::iter::once(printed).chain(written).filter_map(Result::err);
+        let Some(first) = all.next() else {
+            return Ok(());
+        };
+        all.for_each(|error| ui.error(&format!("{error:#}")));
+        Err(first)
+    }
+}
+
+impl Place {
+    fn write(self, rendered: Rendered, ui: Ui) -> Result<()> {
+        match (self, rendered) {
+            (Self::Folder(folder), Rendered::Images(images)) => {
+                if images.is_empty() {
+                    ui.notice("there are no charts to draw");
                 }
-                (Place::File(file), Rendered::Page(page)) => {
-                    file.write(page.as_bytes(), self.ui)?;
+                for image in images {
+                    let file = OpenFile::open(&folder.join(image.name + ".png"))?;
+                    file.write(&image.bytes, ui)?;
                 }
-                // Characters that a terminal obeys are escaped.
-                (Place::File(file), text) => {
-                    file.write(lines(&text.into_text()).as_bytes(), self.ui)?;
-                }
-                (Place::Folder(_), _) => {}
+                Ok(())
             }
+            (Self::File(file), Rendered::Page(page)) => file.write(page.as_bytes(), ui),
+            // Characters that a terminal obeys are escaped.
+            (Self::File(file), text) => file.write(lines(&text.into_text()).as_bytes(), ui),
+            (Self::Folder(_), _) => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -202,7 +202,11 @@ fn error_form(line: &CommandLine, values: &Values) -> ErrorForm {
         (_, Some(value)) => vec![value],
         (_, None) => from_file(),
     };
-    if outputs.iter().any(|output| output == "json") { ErrorForm::Json } else { ErrorForm::Text }
+    if outputs.iter().any(|output| output == "json" || output == "json=-") {
+        ErrorForm::Json
+    } else {
+        ErrorForm::Text
+    }
 }
 
 /// Replaces clap's suggestion for an unknown option. clap also suggests options whose names have little in

@@ -46,11 +46,6 @@ impl OutputOptions {
         let shown = self.output.iter().find(is_printed);
         shown.map_or("text", |output| &output.form)
     }
-
-    /// Whether a form is written to a file.
-    pub(crate) fn has_files(&self) -> bool {
-        self.output.iter().any(|output| output.file.is_some() || output.form == "png")
-    }
 }
 
 /// Parses the forms that a command has.

@@ -17,7 +17,7 @@ use riops::session::Repeats;
 use riops::units::{Count, Span, UnitError};
 
 use super::fleet::FleetOptions;
-use super::output::{OutputOptions, of_runs};
+use super::output::{Output, OutputOptions, of_runs};
 use super::parsers::{
     OrDefault, Switch, choice, name_of, parse_pair, parse_png, parse_threshold,
     parse_time_with_unit,
@@ -305,6 +305,9 @@ pub(crate) struct RepeatOptions {
     pub(crate) settle: Option<Span>,
 }
 
+/// Forms that cannot be printed one after the other.
+const OF_ONE_RUN: [&str; 5] = ["csv", "markdown", "html", "png", "openmetrics"];
+
 impl RepeatOptions {
     /// The repetitions that were requested; `None` for a single run.
     ///
@@ -323,9 +326,12 @@ impl RepeatOptions {
             let text = "--graph shows one run and is not supported with --repeat; use riops runs show --graph";
             return refuse(text);
         }
-        if outputs.has_files() {
-            let text = "--output FORM=FILE is not supported with --repeat: the file has one run; use riops runs export";
-            return refuse(text);
+        let is_of_one =
+            |output: &&Output| output.file.is_some() || OF_ONE_RUN.contains(&&*output.form);
+        if let Some(Output { form, .. }) = outputs.output.iter().find(is_of_one) {
+            return refuse(format!(
+                "--output {form} into a file is not supported with --repeat, and csv, markdown, html, png and openmetrics have one run: use riops runs export or riops report"
+            ));
         }
         Ok(Some(Repeats { count, settle: self.settle.unwrap_or(SETTLE).0 }))
     }

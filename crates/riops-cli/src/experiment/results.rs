@@ -9,13 +9,13 @@ use riops::units::text::json_text;
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};
 use crate::output::Outputs;
 
-/// Prints and writes the results.
+/// Prints and writes the results. Without any, there is no text.
 pub(crate) fn show(study: &Study, outputs: Outputs) -> Result<()> {
-    if study.finished.is_empty() {
-        return Ok(());
-    }
     let view = experiment::view(study);
-    outputs.emit(|form, lines| rendered(&view, form, lines))
+    outputs.emit(|form, lines| match form {
+        "text" if study.finished.is_empty() => Ok(Rendered::Text(String::new())),
+        form => rendered(&view, form, lines),
+    })
 }
 
 /// The results in a form.

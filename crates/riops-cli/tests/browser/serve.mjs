@@ -71,7 +71,7 @@ export async function serveCompare(browser, { address, pick }, failures) {
 }
 
 // A run in progress is in the list, its page moves, and ends with a link to the stored run.
-export async function serveLive(browser, { address }, failures) {
+export async function serveLive(browser, { address, process: pid }, failures) {
   const { page, fail } = await open(browser, VIEWS[0], failures, address);
   await load(page, address);
   const first = page.locator("#live-runs a").first();
@@ -102,6 +102,7 @@ export async function serveLive(browser, { address }, failures) {
   await phone.page.waitForSelector("[data-live-chart=latency] canvas", { timeout: LIVE_MS });
   await checkPage(phone.page, VIEWS[3], phone.fail, { name: "serve-live", charts: 2 });
   await phone.page.context().close();
+  process.kill(pid, "SIGINT");
   const stored = page.locator("#live-result a");
   await stored.waitFor({ timeout: LIVE_MS });
   await follow(page, () => stored.click());

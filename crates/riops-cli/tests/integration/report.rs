@@ -74,3 +74,35 @@ fn a_report_can_be_markdown_and_images() {
     }
     assert!(output.stderr.contains("wrote charts/riops-"), "{}", output.stderr);
 }
+
+#[test]
+fn each_form_is_written_to_its_file_whatever_happens_to_the_others() {
+    let (folder, records) = stored("report-outputs");
+    let show = |outputs: &str| {
+        let mut command = command(&format!("runs show {} {outputs}", records[0].id));
+        let store = folder.join("runs.sqlite");
+        CommandOutput::of(command.env("RIOPS_STORE", store).current_dir(&folder))
+    };
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let shown = show("-o json -o csv=a.csv -o html=a.html -o text=a.txt -o png=charts").expect(0);
+    assert_eq!(shown.json()["id"], records[0].id.to_string());
+    assert!(read("a.csv").starts_with("run_id,") && read("a.html").starts_with("<!doctype html>"));
+    assert!(read("a.txt").starts_with("riops run rows") && !read("a.txt").contains('\x1b'));
+    assert!(std::fs::read_dir(folder.join("charts")).unwrap().count() > 2);
+    // Without a form for standard output, the text is printed.
+    assert_eq!(show("-o json=-").expect(0).stdout, shown.stdout);
+    assert_eq!(show("-o json=b.json").expect(0).stdout, read("a.txt"));
+    assert_eq!(read("b.json"), shown.stdout);
+    for (outputs, code, message) in [
+        ("-o json -o csv", 2, "only one form can be printed"),
+        ("-o json=c -o csv=./c", 2, "two forms cannot be written to ./c"),
+        ("-o json=missing/c", 1, "cannot write missing/c"),
+        ("-o json=c/", 1, "cannot write c/"),
+        ("-o pgbench=c", 2, "not supported for rows"),
+        ("-o json=/dev/full -o csv=d.csv", 1, "cannot write /dev/full"),
+    ] {
+        show(outputs).expect(code).stderr_contains(message);
+    }
+    assert!(!folder.join("c").exists());
+    assert_eq!(read("d.csv"), read("a.csv"));
+}

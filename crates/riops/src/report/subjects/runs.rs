@@ -243,7 +243,7 @@ pub fn runs_csv(lines: &[RunLine<'_>]) -> Result<String, ExportError> {
     let keys = all.iter().filter_map(Value::as_object).flat_map(|row| row.keys());
     let mut names: IndexSet<&str> = CSV_FIRST.into_iter().collect();
     names.extend(keys.map(String::as_str));
-    names.retain(|name| all.iter().any(|row| row.get(*name).is_some()));
+    names.retain(|name| all.is_empty() || all.iter().any(|row| row.get(*name).is_some()));
     let cells = |row: &Value| names.iter().map(|name| csv_cell(row.get(*name))).collect();
     csv_text(names.iter().copied(), all.iter().map(cells))
 }

@@ -32,7 +32,7 @@ use crate::report::render::png::{DrawingError, chart_png};
 use crate::report::setup::{cpu_text, main_settings};
 use crate::report::words;
 use crate::stats::Outcome;
-use crate::units::format::{factor, joined, number_of, rate};
+use crate::units::format::{factor, joined, number_of, rate, short_id};
 
 /// Returns the result of an experiment, as far as its runs ended.
 pub fn view(study: &Study) -> StudyView {
@@ -88,7 +88,7 @@ fn pictures(view: &StudyView) -> impl Iterator<Item = Chart> {
 pub fn png(view: &StudyView) -> Result<Vec<Image>, DrawingError> {
     let subtitle = title(view);
     let image = |chart: &Chart| {
-        let name = chart.id.replacen("study-", "", 1);
+        let name = chart.id.replacen("study-", &format!("riops-{}-", short_id(&view.id)), 1);
         Ok(Image { name, bytes: chart_png(chart, &subtitle)? })
     };
     charts::charts(view).into_iter().chain(pictures(view)).map(|chart| image(&chart)).collect()
