@@ -123,7 +123,9 @@ const RULES: &[Rule] = &[
         sources: Sources::Typed,
         reason: |set| {
             let is_planned = set.source("dry-run").is_some() && (set.is("sweep") || set.is("ab"));
-            let is_dumped = set.source("dump-plan").is_some();
+            // The plan is JSON.
+            let is_other = set.values("output").iter().any(|output| output != "json");
+            let is_dumped = is_other && set.source("dump-plan").is_some();
             let reason = [
                 (is_planned, "--dry-run has no result"),
                 (is_dumped, "--dump-plan prints the plan"),
