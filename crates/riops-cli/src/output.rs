@@ -43,7 +43,7 @@ impl OpenFile {
     }
 }
 
-/// What gets a form of the result.
+/// A file or a folder for a form of the result.
 enum Place {
     File(OpenFile),
     /// The folder of the charts.

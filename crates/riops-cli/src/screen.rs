@@ -49,7 +49,7 @@ pub(crate) fn programs(options: &LiveOptions, ui: Ui) -> Result<Events> {
     Ok(published(receivers))
 }
 
-/// What is shown at the moment.
+/// The progress on the screen.
 enum Shown {
     Nothing,
     Load(LoadProgress),
@@ -69,7 +69,7 @@ impl Screen {
         Self { ui, plan: Mutex::default(), shown: Mutex::new(Arc::new(Shown::Nothing)) }
     }
 
-    /// What is shown. The lock is released before the terminal is written: a slow one must not delay the threads that sample.
+    /// Returns the progress on the screen. The lock is released before the terminal is written: a slow one must not delay the threads that sample.
     fn current(&self) -> Arc<Shown> {
         Arc::clone(&self.shown.lock().unwrap_or_else(PoisonError::into_inner))
     }

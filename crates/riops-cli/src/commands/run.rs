@@ -147,7 +147,7 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
 /// The exit code, and the last record.
 type Ran = Result<(ExitCode, Option<Record>)>;
 
-/// Runs the plan several times, and prints each run and the summary. The exit code is that of the worst run.
+/// Runs the plan several times, and prints each run and the summary. The worst run gives the exit code.
 fn repeat(plan: &Plan, repeats: Repeats, runner: &Runner<'_>) -> Ran {
     let is_text = runner.forms.shown.name == "text";
     let mut repeated = runner.session.repeat(plan, repeats, |number, plan| {

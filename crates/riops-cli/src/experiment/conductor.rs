@@ -175,7 +175,7 @@ pub(crate) fn given_databases(target: &TargetOptions) -> Databases {
     given.map(|database| (without_password(database), database.clone())).collect()
 }
 
-/// Replaces the database of all cells by the one of the command line, if they use the same.
+/// Replaces the database of all cells by the database of the command line, if they use the same.
 pub(crate) fn replace_database(experiment: &mut Experiment, target: &TargetOptions) -> Result<()> {
     let Some(given) = &target.database else {
         return Ok(());

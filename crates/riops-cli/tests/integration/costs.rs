@@ -91,7 +91,7 @@ fn figures_of_the_catalog_can_be_required() {
     let record = database.riops("runs show last --output json").expect(0).json();
     let wal = record["stages"][0]["cost"]["wal_bytes"].as_f64().unwrap();
     assert_eq!(record["thresholds"][0]["found"], wal);
-    // What was not counted does not meet a threshold.
+    // A value that was not counted does not meet a threshold.
     let unknown = required("received-bytes<1GB").expect(99).stdout;
     assert!(unknown.contains("BREACHED: received-bytes<1GB (measured no value)"), "{unknown}");
 }

@@ -11,7 +11,7 @@ impl Figure {
     /// `None` for a metric that only thresholds have.
     ///
     /// # Errors
-    /// [`PlanError`] if there is no such figure, or the unit of the limit is not that of its values.
+    /// [`PlanError`] if there is no such figure, or its values have another unit than the limit.
     pub fn required(threshold: &Threshold) -> Result<Option<Self>, PlanError> {
         if threshold.metric != Metric::Figure {
             return Ok(None);

@@ -7,8 +7,8 @@ use crate::record::{
     StageRecord, StoredTimes, ThresholdRecord,
 };
 
-/// Judges the thresholds of the plan of a record for one of its stages. `ended_run` is the one that has ended the run: that of
-/// all clients of a fleet is not in the plan of one. `name`: of one of several stages.
+/// Judges the thresholds of the plan of a record for one of its stages. `ended_run` has ended the run; the plan of one client lacks
+/// it if all clients of a fleet have breached it together. `name` is present if the run has several stages.
 ///
 /// # Errors
 /// Returns [`HistogramError`] if a histogram is damaged.
@@ -41,7 +41,7 @@ pub fn judged(
 }
 
 /// Returns the first threshold that a stage in progress certainly breaches. `stage` has its counts so far, and `times` returns its
-/// latencies. What is known only at its end is left out: figures, parts, and starts that wait.
+/// latencies. Figures, parts and waiting starts are left out: they are known only at its end.
 pub fn breached<'a, 'b>(
     stage: &StageRecord,
     times: impl Fn(LatencyKind) -> Option<&'b Histogram>,
@@ -55,7 +55,7 @@ pub fn breached<'a, 'b>(
         let found = match threshold.metric {
             _ if threshold.part.is_some() => None,
             Metric::Time(kind, quantity) => of_kind(kind).and_then(|of| of.figure(quantity)),
-            // Those of the drain belong to them.
+            // The drain may add some.
             Metric::Reconnects | Metric::Unknown => None,
             metric => count_of(stage, metric),
         };
@@ -81,7 +81,10 @@ fn found(
         (Some(Part { probe: Some(name), .. }), metric) => {
             exact(of_probe(&stage.query_series, name, metric))
         }
-        (Some(part), metric) => of_part(of_loop, metric, part)?,
+        (Some(part), metric) => match record.plan.work.spec().script_of(part) {
+            Ok(script) => of_script(of_loop, script, part.command, metric)?,
+            Err(_) => None,
+        },
         (None, Metric::Time(kind, quantity)) => of_loop.times(kind).figure(quantity)?,
         (None, metric) => exact(count_of(stage, metric)),
     })
@@ -121,38 +124,37 @@ fn count_of(stage: &StageRecord, metric: Metric) -> Option<f64> {
     Some(count as f64)
 }
 
-/// Returns the value of a metric for a script or one of its commands.
-fn of_part(
+/// Returns the value of a metric for a script, by its number, or for one of its commands. A script that was never chosen has no
+/// times.
+fn of_script(
     of_loop: &LoopRecord,
+    script: usize,
+    command: Option<usize>,
     metric: Metric,
-    part: &Part,
 ) -> Result<Option<AtLeast>, HistogramError> {
-    let names = of_loop.operations.iter().map(|each| each.name.as_str());
-    let Some(operation) = part.position(names).and_then(|at| of_loop.operations.get(at)) else {
-        return Ok(None);
+    let own = |each: &&CommandRecord| {
+        each.script == script && command.is_none_or(|command| each.number == command)
     };
-    let own = |command: &&CommandRecord| {
-        command.script == operation.number && part.command.is_none_or(|of| command.number == of)
-    };
-    let commands = || of_loop.commands.iter().filter(own);
+    let mut commands = of_loop.commands.iter().filter(own);
     let count = |number: u64| exact(Some(number as f64));
     match metric {
-        Metric::Time(_, quantity) if part.command.is_some() => {
-            commands().next().map_or(Ok(None), |command| {
-                let times = StoredTimes::of_observed(
-                    command.histogram.as_ref(),
-                    command.service_us.as_ref(),
-                );
-                times.figure(quantity)
-            })
+        Metric::Time(_, quantity) if command.is_some() => {
+            let times = commands.next().map(|each| {
+                StoredTimes::of_observed(each.histogram.as_ref(), each.service_us.as_ref())
+            });
+            times.map_or(Ok(None), |times| times.figure(quantity))
         }
-        // The times of the only script are those of the stage.
-        Metric::Time(kind, quantity) if of_loop.operations.len() == 1 => {
-            of_loop.times(kind).figure(quantity)
+        Metric::Time(kind, quantity) => {
+            let operation = of_loop.operations.iter().find(|each| each.number == script);
+            let times = operation.map(|each| match of_loop.operations.as_slice() {
+                // The only script of a run has the times of its stage.
+                [_] if each.response_histogram.is_none() => of_loop.times(kind),
+                _ => each.times(kind),
+            });
+            times.map_or(Ok(None), |times| times.figure(quantity))
         }
-        Metric::Time(kind, quantity) => operation.times(kind).figure(quantity),
-        Metric::Errors => Ok(count(commands().map(|command| command.failures).sum())),
-        Metric::Retries => Ok(count(commands().map(|command| command.retries).sum())),
+        Metric::Errors => Ok(count(commands.map(|each| each.failures).sum())),
+        Metric::Retries => Ok(count(commands.map(|each| each.retries).sum())),
         _ => Ok(None),
     }
 }
@@ -166,6 +168,7 @@ fn of_probe(series: &[QuerySeries], name: &str, metric: Metric) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{ScriptRun, ScriptSource};
     use crate::record::example::example_record;
     use crate::record::{
         LateRecord, Latencies, OperationRecord, Outcomes, ScheduleRecord, StoredHistogram,
@@ -199,7 +202,13 @@ mod tests {
 
     #[test]
     fn the_times_of_a_script_have_their_kind_and_their_lower_bounds() {
-        let (record, mut stage) = example();
+        let (mut record, mut stage) = example();
+        let source = |name: &str| {
+            let text = Some("select 1;".to_owned());
+            ScriptSource { name: name.to_owned(), weight: 1, text }
+        };
+        let scripts = ["a.sql", "b.sql", "c.sql"].map(source).to_vec();
+        record.plan.work = ScriptRun { scripts, ..ScriptRun::default() }.into();
         let times = |ms: u64, unfinished: u64| {
             let mut times = Latencies::new().unwrap();
             times.observed.record(Nanos(ms * MS));
@@ -208,8 +217,8 @@ mod tests {
         };
         let (service, response) = (times(1, 1), times(5, 3));
         let own = OperationRecord {
-            name: "a.sql".to_owned(),
-            number: 1,
+            name: "c.sql".to_owned(),
+            number: 3,
             service_us: service.summary().unwrap(),
             response_us: response.summary().unwrap(),
             histogram: Some(stored(&service.observed)),
@@ -219,18 +228,22 @@ mod tests {
             ..OperationRecord::default()
         };
         let other =
-            OperationRecord { name: "b.sql".to_owned(), number: 2, ..OperationRecord::default() };
-        stage.session_loop.operations = vec![own, other];
+            OperationRecord { name: "a.sql".to_owned(), number: 1, ..OperationRecord::default() };
+        // The second script was never chosen.
+        stage.session_loop.operations = vec![other, own];
         let of = |text: &str| found(&text.parse().unwrap(), &record, &stage).unwrap();
         for (text, from, to) in [
-            ("p50{script=a.sql}<1s", "p50>=490ms", "p50<=510ms"),
-            ("service.p99{script=1}<1s", "p50>=99ms", "p50<=101ms"),
+            ("p50{script=c.sql}<1s", "p50>=490ms", "p50<=510ms"),
+            ("service.p99{script=3}<1s", "p50>=99ms", "p50<=101ms"),
         ] {
             let found = of(text).unwrap();
             assert!(found.is_bound, "{text}");
             assert!(is_met(found.value, from) && is_met(found.value, to), "{text}: {found:?}");
         }
-        assert_eq!(of("p99{script=b.sql}<1s"), None);
+        for text in ["p99{script=a.sql}<1s", "p99{script=2}<1s"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+        assert_eq!(of("errors{script=2}=0"), exact(Some(0.0)));
     }
 
     fn stored(histogram: &Histogram) -> StoredHistogram {

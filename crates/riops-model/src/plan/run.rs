@@ -439,7 +439,7 @@ impl Plan {
         }
         for part in self.thresholds.iter().filter_map(|threshold| threshold.part.as_ref()) {
             match &part.probe {
-                None => self.work.spec().validate_part(part)?,
+                None => drop(self.work.spec().script_of(part)?),
                 Some(name) => require!(
                     self.probes.iter().any(|probe| probe.name == *name),
                     "a threshold is for the probe \"{name}\", which the run does not have: add --probe '{name}=SELECT …'"

@@ -339,7 +339,7 @@ impl Spec for ScriptRun {
         self.parsed(common.protocol).map(drop)
     }
 
-    fn validate_part(&self, part: &Part) -> Result<(), PlanError> {
+    fn script_of(&self, part: &Part) -> Result<usize, PlanError> {
         let names = self.scripts.iter().map(|script| script.name.as_str());
         let Some(script) = part.position(names) else {
             return refuse(match &part.script {
@@ -356,7 +356,7 @@ impl Spec for ScriptRun {
                 "a threshold is for command {command}, but the script has {count} commands"
             );
         }
-        Ok(())
+        Ok(script + 1)
     }
 
     fn title(&self) -> String {

@@ -171,11 +171,11 @@ pub trait Spec {
     /// [`PlanError`] with the option, its value and the allowed values.
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError>;
 
-    /// Checks that a threshold can be judged for a part of the result.
+    /// Returns the number of the script that a threshold judges, from 1.
     ///
     /// # Errors
-    /// [`PlanError`] if the part does not exist.
-    fn validate_part(&self, _part: &Part) -> Result<(), PlanError> {
+    /// [`PlanError`] if the script or its command does not exist.
+    fn script_of(&self, _part: &Part) -> Result<usize, PlanError> {
         refuse("thresholds of scripts and commands require run script")
     }
 

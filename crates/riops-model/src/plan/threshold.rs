@@ -32,7 +32,7 @@ impl LatencyKind {
     /// All kinds.
     pub const ALL: [Self; 2] = [Self::Service, Self::Response];
 
-    /// Returns the one of the service or of the response time.
+    /// Returns the first for the service time, and the second for the response time.
     pub fn of<T>(self, [service, response]: [T; 2]) -> T {
         match self {
             Self::Service => service,

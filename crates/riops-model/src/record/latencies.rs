@@ -46,8 +46,8 @@ pub struct StoredTimes<'a> {
 }
 
 impl<'a> StoredTimes<'a> {
-    /// Returns those of a kind, from service and response times each. Without a rate, the last lower bounds are those of the
-    /// service times.
+    /// Returns the times of a kind. Each pair has the service times and then the response times; without a rate, the second lower
+    /// bounds belong to the service times.
     pub(super) fn of(
         kind: Option<LatencyKind>,
         summaries: [&'a Option<LatencySummary>; 2],
@@ -65,7 +65,7 @@ impl<'a> StoredTimes<'a> {
         }
     }
 
-    /// Returns those without lower bounds.
+    /// Returns times without lower bounds.
     pub fn of_observed(
         observed: Option<&'a StoredHistogram>,
         summary: Option<&'a LatencySummary>,

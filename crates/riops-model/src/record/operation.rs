@@ -43,7 +43,7 @@ impl Effects {
         self.combined(other, |one, other| one + other)
     }
 
-    /// Returns the effects without those of `other`.
+    /// Returns the effects less the effects of `other`.
     #[inline]
     pub fn without(self, other: Self) -> Self {
         self.combined(other, u64::saturating_sub)

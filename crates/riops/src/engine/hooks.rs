@@ -9,7 +9,7 @@ use crate::probe::sampler::OnPoint;
 use crate::record::{DiskLimit, Events, Record, RunEvent};
 use crate::workload::OnMessage;
 
-/// What several clients agree on before a stage.
+/// The start of a stage, on which several clients agree.
 #[derive(Debug, Clone)]
 pub struct Agreement {
     /// When the first transaction starts.

@@ -7,7 +7,7 @@ use crate::experiment::{Study, tag};
 use crate::host::Interrupt;
 use crate::store::{RunSummary, Store, StoreError};
 
-/// What a site of stored runs has.
+/// The contents of a site of stored runs.
 #[derive(Debug, Clone, Copy)]
 pub struct GalleryChoice<'a> {
     /// Title of the index.
@@ -21,7 +21,7 @@ pub struct GalleryChoice<'a> {
 /// Makes the site of these runs. `write` gets each file.
 ///
 /// # Errors
-/// [`GalleryError`], or that of `write`.
+/// [`GalleryError`], or the error of `write`.
 pub fn gallery_of_store<E: From<GalleryError>>(
     store: &Store,
     runs: &[RunSummary],
