@@ -4,7 +4,8 @@ use clap::ValueHint;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::CompleteEnv;
 use riops::host::Interrupt;
-use riops::store::{self, RunFilter, RunSummary, StoreLocation};
+use riops::store::{self, RunFilter, StoreLocation};
+use riops::summary::RunSummary;
 
 use crate::options::with_each_option;
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use serde_json::json;
 
-use riops::experiment::comparison::ComparisonError;
+use riops::comparison::ComparisonError;
 use riops::experiment::{BuildError, ConductError};
 use riops::fleet::FleetError;
 use riops::gallery::GalleryError;

@@ -12,10 +12,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use riops::experiment::names_program_or_file;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::Order;
 use riops::plan::pgio::{self, PgioConf, Purpose};
+use riops::study::names_program_or_file;
 use riops::units::secret::redacted;
 use riops::units::text::lines;
 

@@ -1,5 +1,5 @@
-//! The words that everything else speaks: quantities and texts, statistics, plans, records and figures. Pure, and independent of
-//! databases.
+//! The words that everything else speaks: quantities and texts, statistics, plans, records and figures, comparisons and
+//! experiments. Pure, and independent of databases.
 
 pub mod units;
 
@@ -10,3 +10,9 @@ pub mod plan;
 pub mod record;
 
 pub mod figure;
+
+pub mod summary;
+
+pub mod comparison;
+
+pub mod study;

@@ -1,12 +1,13 @@
 //! An A/B test of prepared and simple statements on the server whose address is the argument.
 #![expect(clippy::print_stdout, reason = "an example")]
 
-use riops::experiment::{AbSettings, Conductor, Experiment, Goal, ServerChoice};
+use riops::experiment::Conductor;
 use riops::host::Interrupt;
 use riops::plan::{Plan, Protocol, Stop, ping::PingRun};
 use riops::report::{Lines, experiment, findings_text};
 use riops::server::Target;
 use riops::store::StoreLocation;
+use riops::study::{AbSettings, Experiment, Goal, ServerChoice};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = ServerChoice { database: std::env::args().nth(1), ..ServerChoice::default() };

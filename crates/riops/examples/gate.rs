@@ -1,13 +1,12 @@
 //! A gate: fails if the second plan is slower than the first one, on the server whose address is the argument.
 #![expect(clippy::print_stdout, reason = "an example")]
 
-use riops::experiment::{
-    AbSettings, Conductor, Experiment, GateRules, GateVerdict, Goal, ServerChoice,
-};
+use riops::experiment::{Conductor, GateRules};
 use riops::host::Interrupt;
 use riops::plan::{Plan, Stop, ping::PingRun};
 use riops::server::Target;
 use riops::store::StoreLocation;
+use riops::study::{AbSettings, Experiment, GateVerdict, Goal, ServerChoice};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = ServerChoice { database: std::env::args().nth(1), ..ServerChoice::default() };

@@ -1,12 +1,13 @@
 //! Compares one, two and four sessions on the server whose address is the argument, and stores all runs.
 #![expect(clippy::print_stdout, reason = "an example")]
 
-use riops::experiment::{Conductor, Experiment, ServerChoice};
+use riops::experiment::Conductor;
 use riops::host::Interrupt;
 use riops::plan::{Plan, Stop, ping::PingRun};
 use riops::report::{Lines, experiment, findings_text};
 use riops::server::Target;
 use riops::store::StoreLocation;
+use riops::study::{Experiment, ServerChoice};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = ServerChoice { database: std::env::args().nth(1), ..ServerChoice::default() };

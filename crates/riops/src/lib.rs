@@ -3,7 +3,9 @@
 //! Data flows in one direction: each module uses only the modules above it.
 //! The library never prints and never exits. `riops-model`, `metrics`, `workload` and `report` are pure.
 
-pub use riops_model::{figure, plan, record, stats, units};
+pub use riops_report as report;
+
+pub use riops_model::{comparison, figure, plan, record, stats, study, summary, units};
 
 pub mod metrics;
 
@@ -32,8 +34,6 @@ pub mod session;
 pub mod experiment;
 
 pub mod import;
-
-pub mod report;
 
 pub mod gallery;
 

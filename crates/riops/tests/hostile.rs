@@ -9,7 +9,7 @@
 
 use std::path::Path;
 
-use riops::experiment::comparison::{self, Group};
+use riops::comparison::{self, Group};
 use riops::record::Record;
 use riops::report::export::{CsvRows, ExportFormat, export};
 use riops::report::{self, Extras, Form};

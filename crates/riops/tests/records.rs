@@ -9,14 +9,15 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use riops::experiment::comparison::{self, Group};
+use riops::comparison::{self, Group};
 use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::record::Record;
 use riops::report;
 use riops::report::export::{CsvRows, ExportFormat, export};
 use riops::stats;
-use riops::store::{self, RunFilter, Sort, StoreLocation};
+use riops::store::{self, RunFilter, StoreLocation};
+use riops::summary::Sort;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -138,7 +139,7 @@ fn no_line_of_a_list_of_stored_records_is_wider_than_the_terminal() {
     let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
     let stages = store.stages(&ids).unwrap();
     for stages in [None, Some(stages.as_slice())] {
-        let lines = store::run_lines(&runs, stages, Sort::default());
+        let lines = riops::summary::run_lines(&runs, stages, Sort::default());
         assert_eq!(too_wide(|width| report::runs_table(&lines, width)), [""; 0]);
     }
 }

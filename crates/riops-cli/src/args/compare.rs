@@ -2,8 +2,8 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use riops::experiment::HistoryChoice;
 use riops::figure::CostKind;
+use riops::study::HistoryChoice;
 
 use super::output::{FINDINGS, Forms, OutputOptions};
 use super::runs::FilterOptions;

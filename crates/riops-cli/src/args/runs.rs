@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use riops::import::{Column7, Format};
 use riops::report::export::CsvRows;
 use riops::serve::ListenAddress;
-use riops::store::Sort;
+use riops::summary::Sort;
 
 use super::output::{EXPORT, Forms, LIST, OutputOptions, REPORT, of_runs};
 use super::parsers::{TYPED_ONLY, parse_instant, parse_pair, parse_period_end};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use riops::experiment::{Order, Reset, Search};
+use riops::study::{Order, Reset, Search};
 use riops::units::Span;
 
 use super::SweepWorkload;

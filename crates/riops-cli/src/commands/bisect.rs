@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::experiment::{BisectSearch, Bisected, ConductError, ServerChoice, Variant};
+use riops::experiment::{BisectSearch, Bisected, ConductError, Variant};
 use riops::report::{self, Rendered, experiment, findings_in};
+use riops::study::ServerChoice;
 use riops::units::text::json_text;
 
 use super::gate::builder;

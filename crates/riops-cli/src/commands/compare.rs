@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::experiment::comparison::{self, Comparison, Group};
-use riops::experiment::{GateVerdict, history_of};
+use riops::comparison::{self, Comparison, Group};
 use riops::report::{self, Rendered, document_text, findings_in};
 use riops::stats::{Outcome, Settings};
-use riops::store::{RunFilter, RunKey, Store};
+use riops::store::{RunFilter, Store};
+use riops::study::{GateVerdict, history_of};
+use riops::summary::RunKey;
 use riops::units::format::number_of;
 use riops::units::text::json_text;
 

@@ -11,8 +11,10 @@ use riops::probe::disk::{DiskError, measure};
 use riops::probe::{Place, perf};
 use riops::report::{self, Document, Rendered, document_text};
 use riops::server::examine::examine;
-use riops::server::facts::ServerFacts;
-use riops::server::{Connection, ConnectionError, Feature, Pooler, local_server, shares_files};
+use riops::server::facts::server_facts;
+use riops::server::{
+    Connection, ConnectionError, Feature, detect_pooler, local_server, shares_files,
+};
 use riops::units::BLOCK_BYTES;
 use riops::units::text::json_text;
 use riops::workload::rows::NAME;
@@ -51,7 +53,7 @@ pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     let conninfo = &target.conninfo;
     let mut connection = Connection::open(conninfo, ui.interrupt)?;
     target::warn_if_unencrypted(&connection, ui);
-    let pooler = Pooler::detect(&mut connection, conninfo, ui.interrupt)?;
+    let pooler = detect_pooler(&mut connection, conninfo, ui.interrupt)?;
     let is_local = pooler.is_none() && conninfo.is_local() && shares_files(&mut connection)?;
     let mut diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
     let place = local_server(&mut connection)?.filter(|_| is_local);
@@ -133,9 +135,9 @@ fn disk(options: &Doctor, ui: Ui) -> Result<ExitCode> {
 fn parent_of_data(options: &Doctor, ui: Ui) -> Result<(PathBuf, riops::server::Target)> {
     let target = target::open(&options.target, ui)?;
     let mut connection = Connection::open(&target.conninfo, ui.interrupt)?;
-    let pooler = Pooler::detect(&mut connection, &target.conninfo, ui.interrupt)?;
+    let pooler = detect_pooler(&mut connection, &target.conninfo, ui.interrupt)?;
     let is_local = pooler.is_none() && target.conninfo.is_local() && shares_files(&mut connection)?;
-    let data = ServerFacts::read(&mut connection)?.data_directory.filter(|_| is_local);
+    let data = server_facts(&mut connection)?.data_directory.filter(|_| is_local);
     let Some(data) = data else {
         let text = "the server's data directory is not on this machine, or its path is not visible to this user: run riops doctor --disk on the server's machine, or select a directory on its device with --disk-dir";
         return refuse(text);

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use riops::experiment::ACKNOWLEDGED;
 use riops::plan::{pairs, require_public};
 use riops::record::Note;
 use riops::report::runs_table;
-use riops::store::{RunFilter, RunSummary, Sort, Store, run_lines};
+use riops::store::{RunFilter, Store};
+use riops::study::ACKNOWLEDGED;
+use riops::summary::{RunSummary, Sort, run_lines};
 use riops::units::text::one_line;
 
 use crate::args::runs::{AckOptions, NoteOptions};

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
-use riops::experiment::{Experiment, ServerChoice, Servers, Study};
+use riops::experiment::{Servers, stored_definition, stored_runs, stored_study};
 use riops::store::{self, ExperimentState, StoreError};
+use riops::study::ServerChoice;
 use riops::units::text::one_line;
 
 use super::editing::{self, Subject};
@@ -24,7 +25,7 @@ pub(super) fn run(action: &Experiments, ui: Ui) -> Result<ExitCode> {
         Experiments::List { outputs, store } => list(store, outputs, ui),
         Experiments::Show { experiment, outputs, store } => {
             let store = stored::open_existing(store, ui)?;
-            let study = Study::stored(&store, experiment)?;
+            let study = stored_study(&store, experiment)?;
             if study.finished.is_empty() {
                 ui.notice("no run has ended yet");
             }
@@ -42,11 +43,11 @@ fn remove(options: &RemoveExperiment, ui: Ui) -> Result<ExitCode> {
     let store = store::open_existing(&location, ui.interrupt)?
         .ok_or_else(|| StoreError::NoExperiments(location.to_string()))?;
     let found = store.experiment(&options.experiment)?;
-    let mut experiment = Experiment::of_stored(&found)?;
+    let mut experiment = stored_definition(&found)?;
     let Some(lock) = store.lock_experiment(&found.id)? else {
         return Err(anyhow!("another riops process conducts the experiment {}", found.id));
     };
-    let runs = experiment.runs_in(&store)?;
+    let runs = stored_runs(&experiment, &store)?;
     let with = match (options.runs, runs.len()) {
         (_, 0) => String::new(),
         (true, count) => format!(" and its runs ({count})"),

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::gallery::{GalleryChoice, gallery_of_store};
-use riops::store::{RunFilter, RunSummary, Sort};
+use riops::store::RunFilter;
+use riops::summary::{RunSummary, Sort};
 use riops::units::format::number_of;
 
 use super::report::filter;

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::experiment::{Builder, GateVerdict, GateView, ServerChoice, Variant};
+use riops::experiment::{Builder, Variant};
 use riops::report::{self, Rendered, findings_in};
 use riops::server::embedded::cache_directory;
+use riops::study::{GateVerdict, GateView, ServerChoice};
 use riops::units::text::json_text;
 
 use crate::args::gate::{BuildOptions, ExitCodes, Gate, JudgedOptions};

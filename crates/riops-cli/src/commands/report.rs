@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use riops::experiment::evaluation::StudyView;
-use riops::experiment::{Study, tag};
+use riops::experiment::stored_study;
 use riops::record::Record;
 use riops::report::{self, Image, Rendered, experiment};
 use riops::store::{RunFilter, Store};
+use riops::study::evaluation::StudyView;
+use riops::study::tag;
 use riops::units::format;
 
 use crate::args::output::Output;
@@ -77,7 +78,7 @@ fn experiment_of(store: &Store, selections: &[Selection]) -> Result<Option<Study
     ids.dedup();
     match ids.as_slice() {
         [Some(id)] if runs.len() > 1 && store.experiment(id).is_ok() => {
-            Ok(Some(experiment::view(&Study::stored(store, id)?)))
+            Ok(Some(experiment::view(&stored_study(store, id)?)))
         }
         _ => Ok(None),
     }

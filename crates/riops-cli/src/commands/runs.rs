@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::experiment::comparison::differences;
+use riops::comparison::differences;
 use riops::report::{Rendered, runs_csv, runs_table};
-use riops::store::{self, RunFilter, run_lines};
+use riops::store::{self, RunFilter};
+use riops::summary::run_lines;
 use riops::units::text::json_text;
 
 use super::editing::Subject;

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::dataset::Initialization;
 use riops::plan::Protocol;
+use riops::record::checked_statement::Finding;
 use riops::report;
-use riops::script::{self, Finding, Names, Scope, Script, parse};
+use riops::script::{self, Names, Scope, Script, parse};
 use riops::server::Connection;
 
 use crate::args::run::cores;

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::experiment::{Conductor, Experiment, Select, ServerChoice, Study, next};
+use riops::experiment::{Conductor, Select, divide};
 use riops::fleet::Membership;
 use riops::plan::Trust;
 use riops::report::{self, Rendered};
 use riops::server::{SelectError, Target};
+use riops::study::{Experiment, ServerChoice, Study, next};
 use riops::units::Span;
 use riops::units::text::json_text;
 
@@ -97,7 +98,7 @@ impl Conducting<'_> {
         let membership = membership(self.fleet, self.store_options, self.ui)?;
         let (mut experiment, databases) = draft.define()?;
         if let Some(own) = &membership {
-            experiment.divide(own).map_err(of_conduct)?;
+            divide(&mut experiment, own).map_err(of_conduct)?;
         }
         let select = |choice: &ServerChoice| select(choice, &databases, self.ui);
         let conductor = conductor(self.store_options, membership, &select, self.ui)?;

@@ -4,13 +4,13 @@
 use std::ffi::OsString;
 
 use anyhow::{Context, Result};
-use riops::experiment::{
-    ALPHA, AbSettings, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset,
-    SaturationSettings, Search,
-};
 use riops::figure::CostKind;
 use riops::plan::{Plan, Schedule};
 use riops::server::ConnInfo;
+use riops::study::{
+    ALPHA, AbSettings, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset,
+    SaturationSettings, Search,
+};
 
 use super::words::{
     Databases, Parsed, TypedAxis, combinations, command_of, parse, require_no_password,

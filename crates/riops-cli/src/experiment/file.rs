@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Command;
-use riops::experiment::{Between, Order, Reset, Search};
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
+use riops::study::{Between, Order, Reset, Search};
 use riops::units::Span;
 use serde::Deserialize;
 use toml::{Table, Value};

@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Result;
-use riops::experiment::{ALPHA, BLOCKS_MAX, BuildError, EFFECT, Experiment, GateRules, Variant};
+use riops::experiment::{BuildError, GateRules, Variant};
 use riops::figure::CostKind;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
+use riops::study::{ALPHA, BLOCKS_MAX, EFFECT, Experiment};
 use serde::Deserialize;
 use toml::{Table, Value};
 

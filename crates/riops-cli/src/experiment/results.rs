@@ -1,9 +1,9 @@
 //! What is printed and written of an experiment.
 
 use anyhow::Result;
-use riops::experiment::evaluation::StudyView;
-use riops::experiment::{End, Goal, Study};
 use riops::report::{Lines, Rendered, experiment, findings_in};
+use riops::study::evaluation::StudyView;
+use riops::study::{End, Goal, Study};
 use riops::units::text::json_text;
 
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};

@@ -7,10 +7,10 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, Args, Command};
-pub(crate) use riops::experiment::VARIANT;
-use riops::experiment::{Axis, ServerChoice};
 use riops::plan::{Plan, Trust};
 use riops::server::ConnInfo;
+pub(crate) use riops::study::VARIANT;
+use riops::study::{Axis, ServerChoice};
 use riops::units::secret::CommandLine;
 use riops::units::text::is_unprintable;
 use toml::{Table, Value};

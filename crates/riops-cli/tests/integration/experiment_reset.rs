@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 
 use riops::experiment::{
-    Between, BetweenError, DatabaseChoice, Environment, ResetError, choose_database, drop_copy,
-    drop_own_database, prepare_again, prepare_run, prepare_template, restore, server_differences,
+    BetweenError, Environment, ResetError, choose_database, drop_copy, drop_own_database,
+    prepare_again, prepare_run, prepare_template, restore, server_differences,
 };
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::Events;
 use riops::server::Server;
+use riops::study::{Between, DatabaseChoice};
 
 use crate::crash::kill;
 use crate::fixture::{Database, database, open, until};

@@ -7,8 +7,9 @@ use riops::host::Interrupt;
 use riops::record::{DiskLimit, DiskRate, Record};
 use riops::server::Connection;
 use riops::store::{
-    self, ExperimentState, RunFilter, Sort, Store, StoreError, StoreLocation, StoredExperiment,
+    self, ExperimentState, RunFilter, Store, StoreError, StoreLocation, StoredExperiment,
 };
+use riops::summary::Sort;
 
 use crate::fixture::{database, folder};
 
@@ -248,7 +249,7 @@ fn lists_with_filters_order_and_limit(place: &Place) {
     let sorted = |text: &str| numbers(RunFilter { sort: Sort::parse(text).unwrap(), ..default() });
     assert_eq!(sorted("rows_per_s"), "35142");
     assert_eq!(sorted("rows_per_s:asc"), "24153");
-    for column in store::SORT_COLUMNS {
+    for column in riops::summary::SORT_COLUMNS {
         assert_eq!(sorted(column).len(), 5, "{column}");
     }
 }

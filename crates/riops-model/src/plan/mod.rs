@@ -6,6 +6,7 @@
 mod error;
 
 pub mod cbc;
+mod cbc_steps;
 pub mod facts;
 mod imported;
 mod keys;
@@ -33,6 +34,7 @@ mod threshold;
 mod work;
 
 pub use cbc::{CbcDataset, CbcPlace, CbcRun, CbcSize, copies};
+pub use cbc_steps::{CbcQuery, CbcStep};
 pub use error::{PlanError, pairs, refuse, require_public};
 pub use imported::ImportedRun;
 pub use keys::Distribution;

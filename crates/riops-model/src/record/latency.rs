@@ -1,5 +1,7 @@
 //! Latency summaries, measured or as another tool reported them, and latency over time, as counts.
 
+use super::SampleSet;
+use crate::units::format::truncated;
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
@@ -170,6 +172,36 @@ pub struct HeatmapRecord {
     pub classes_per_decade: u32,
     /// The slots, from the start of the measurement on.
     pub slots: Vec<HeatmapSlot>,
+}
+
+impl HeatmapRecord {
+    /// Classes per decade. Their bounds are powers of 10^(1/10), so that each is 26 % longer than the previous one.
+    pub const CLASSES_PER_DECADE: u32 = 10;
+
+    /// Time slots of a heatmap of samples.
+    const SAMPLED_SLOTS: usize = 120;
+
+    /// Returns the heatmap of the samples that were taken regularly. Those that were taken because they are extreme would be
+    /// overrepresented.
+    pub fn of_samples(samples: &SampleSet) -> Self {
+        let length_s = samples.seconds.max(f64::MIN_POSITIVE) / Self::SAMPLED_SLOTS as f64;
+        let mut slots = vec![HeatmapSlot::default(); Self::SAMPLED_SLOTS];
+        for point in samples.points.iter().filter(|point| !point.extreme && point.latency_us > 0.0)
+        {
+            let slot = truncated(point.t_s / length_s).min(Self::SAMPLED_SLOTS - 1);
+            if let Some(slot) = slots.get_mut(slot) {
+                slot.add(Self::class_of(point.latency_us), samples.every);
+            }
+        }
+        Self { slot_s: length_s, classes_per_decade: Self::CLASSES_PER_DECADE, slots }
+    }
+
+    /// Returns the class of a latency in microseconds.
+    pub fn class_of(latency_us: f64) -> i32 {
+        #[expect(clippy::cast_possible_truncation, reason = "latencies from 1 ns to one hour")]
+        let class = (latency_us.log10() * f64::from(Self::CLASSES_PER_DECADE)).floor() as i32;
+        class
+    }
 }
 
 /// Counts of one time slot.

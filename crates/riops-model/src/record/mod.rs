@@ -7,13 +7,18 @@
 //! stored JSON is protected by the serde attributes and by the frozen records of the tests.
 
 mod check;
+pub mod checked_statement;
 mod client;
 mod counts;
 mod database;
+pub mod dataset;
 mod device;
+pub mod diagnosis;
 mod event;
 #[cfg(any(test, feature = "examples"))]
 pub mod example;
+#[cfg(any(test, feature = "examples"))]
+pub mod example_cbc;
 mod experiment_id;
 mod histogram;
 mod latencies;

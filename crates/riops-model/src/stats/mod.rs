@@ -16,6 +16,7 @@ mod sequential;
 mod simulations;
 mod student;
 mod summary;
+mod warm_up;
 
 pub use blocks::{Block, Incomparable};
 pub use change::{ChangePoint, ChangeSettings, change_points};
@@ -33,3 +34,4 @@ pub use summary::{
     BEYOND_MIN, Difference, Summary, autocorrelation, difference, effective_sample_size,
     mean_intervals, mean_reach, median, percentile_shown, summary,
 };
+pub use warm_up::{WarmUp, mean, mser_means, truncation_point, warm_up};

@@ -6,21 +6,9 @@ use super::lock::OnWait;
 use super::registry::{Entry, Registry};
 use crate::host::Interrupt;
 use crate::plan::DatasetPlan;
+use crate::record::dataset::Dropped;
 use crate::server::{Connection, Server};
 use crate::workload::cbc;
-
-/// The objects that were dropped.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Dropped {
-    /// Names of the dropped tables.
-    pub tables: Vec<String>,
-    /// Whether the dedicated database was dropped.
-    pub database: bool,
-    /// Databases that are named like the dedicated one and have no mark of riops. They are kept.
-    pub foreign_databases: Vec<String>,
-    /// Schema of adopted tables whose registration was removed. The tables are kept.
-    pub unregistered_schema: Option<String>,
-}
 
 /// Drops the dataset with this name, if it is in the given schema or none is given. Waits for other processes that use it,
 /// and names them to `on_wait`.

@@ -59,7 +59,7 @@ mod space;
 pub mod sysbench;
 
 pub use adopted::Unreported;
-pub use cleanup::{Dropped, cleanup};
+pub use cleanup::cleanup;
 pub use error::{DatasetError, Holders};
 pub use initialize::Initialization;
 pub use ledger::{Changes, verify};

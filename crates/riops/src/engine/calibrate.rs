@@ -1,39 +1,15 @@
 //! Calibration: measures the maximum throughput of this client with the null server.
 
-use serde::Serialize;
-
 use super::{EngineError, Hooks, NullServer, StageResult, run_stage};
 use crate::host::Interrupt;
 use crate::metrics::Counter;
 use crate::plan::{Plan, Stop};
 use crate::probe::Probe;
-use crate::record::LatencySummary;
+use crate::record::diagnosis::Calibration;
 use crate::server::{ConnInfo, ConnectionError, Nodes};
 use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::values::BIGINT_OID;
 use crate::workload::{Generator, SessionPlan, Stage, Statement, Work};
-
-/// Performance of the client against the null server on this machine.
-#[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Calibration {
-    /// Number of connections.
-    pub sessions: u32,
-    /// Number of worker threads.
-    pub workers: u32,
-    /// Length of the measurement, in seconds.
-    pub seconds: f64,
-    /// Throughput of the client and the null server together on this machine, in transactions per second.
-    pub transactions_per_s: f64,
-    /// CPU time of the workers per transaction, in microseconds, without the null server.
-    pub cpu_us_per_transaction: f64,
-    /// Throughput that one CPU could drive, in transactions per second.
-    pub transactions_per_s_and_cpu: f64,
-    /// Service times, in microseconds: the lower bound of every measured latency.
-    pub service_us: Option<LatencySummary>,
-    /// Poll-loop stalls: periods in which a worker did not poll its sockets, in microseconds.
-    pub away_us: Option<LatencySummary>,
-}
 
 /// Generates one-row reads like those of the workload `rows`.
 struct OneRow;

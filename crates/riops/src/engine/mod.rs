@@ -145,7 +145,7 @@ use crate::record::RunEvent;
 use crate::server::Nodes;
 use crate::workload::access::Access;
 use crate::workload::{Stage, Work};
-pub use calibrate::{Calibration, calibrate};
+pub use calibrate::calibrate;
 use call::start_calls;
 pub use clock::{Clock, MonotonicClock};
 pub use driver::{ChosenDriver, choose_driver};

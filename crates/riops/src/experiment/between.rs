@@ -1,11 +1,11 @@
 //! Brings the server into a defined state before a run: vacuumed, checkpointed, idle, cooled down.
 
-use super::definition::Between;
 use super::idle::{await_idle, pause};
 use crate::dataset::{DatasetError, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Plan};
 use crate::server::{Connection, ConnectionError, Feature, Server};
+use crate::study::Between;
 use crate::units::Span;
 use crate::units::sql::identifier;
 use crate::workload;

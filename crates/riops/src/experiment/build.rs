@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 use rustix::fs::OFlags;
 
 use super::build_process::{wait, watched};
-use super::gate::BisectCommit;
 use crate::host::{Interrupt, await_lock};
 use crate::record::Events;
 use crate::server::conninfo::remove_variables;
+use crate::study::BisectCommit;
 use crate::units::text::hash_text;
 
 /// Locked during a build; its existence shows that the directory is one of riops.
@@ -352,9 +352,9 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::GateVerdict;
-    use crate::experiment::gate::tests::Noise;
     use crate::stats::{Block, Decision, Direction, SequentialSettings, look};
+    use crate::study::GateVerdict;
+    use crate::study::example::Noise;
 
     const COMMITS: usize = 64;
 

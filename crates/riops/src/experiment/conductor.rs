@@ -2,17 +2,19 @@
 
 use jiff::Timestamp;
 
-use super::conduct::{End, conduct};
-use super::definition::{Experiment, Goal};
+use super::conduct::conduct;
 use super::place::{ConductError, Conductor, Select};
-use super::progress::start_line;
 use super::servers::Servers;
-use super::task::{Failure, Study};
+use super::stored::{stored_definition, stored_runs};
 use crate::host::Interrupt;
 use crate::record::{Events, Status};
 use crate::store::{
     self, ExperimentLock, ExperimentState, Store, StoreError, StoreLocation, StoredExperiment,
 };
+use crate::study::End;
+use crate::study::start_line;
+use crate::study::{Experiment, Goal};
+use crate::study::{Failure, Study};
 use crate::units::format::short_id;
 
 /// A stored experiment that is continued: what is left is measured.
@@ -69,10 +71,10 @@ impl Conductor<'_> {
             drop(store);
             return self.start(experiment);
         };
-        let Experiment { id, created_at, seed, .. } = Experiment::of_stored(&stored)?;
+        let Experiment { id, created_at, seed, .. } = stored_definition(&stored)?;
         let again = experiment.clone();
         let experiment = Experiment { id, created_at, seed, ..experiment };
-        let mut records = experiment.runs_in(&store)?;
+        let mut records = stored_runs(&experiment, &store)?;
         records.retain(|record| record.status != Status::Failed);
         let study = Study::load(experiment, records, Vec::new());
         let lock = store.lock_experiment(&stored.id)?;
@@ -105,10 +107,10 @@ impl Conductor<'_> {
         };
         // Its state may have changed until it was locked.
         let mut stored = store.experiment(&id)?;
-        let experiment = Experiment::of_stored(&stored)?;
+        let experiment = stored_definition(&stored)?;
         self.require_agents(&experiment)?;
         let mut failures: Vec<Failure> = serde_json::from_str(&stored.state.failures)?;
-        let mut records = experiment.runs_in(&store)?;
+        let mut records = stored_runs(&experiment, &store)?;
         if retries_failed {
             failures.clear();
             stored.state.failures = ExperimentState::default().failures;
@@ -131,7 +133,7 @@ impl Conductor<'_> {
             self.events.notice(&format!("the experiment {} is complete", stored.id));
             return Ok(None);
         }
-        let experiment = Experiment::of_stored(&stored)?;
+        let experiment = stored_definition(&stored)?;
         self.require_agents(&experiment)?;
         Ok(Some(experiment))
     }
@@ -203,7 +205,7 @@ impl Conductor<'_> {
 fn same(store: &Store, experiment: &Experiment) -> Result<Option<StoredExperiment>, ConductError> {
     for known in store.experiments()?.into_iter().filter(|known| known.name == experiment.name) {
         let stored = store.experiment(&known.id)?;
-        let Ok(mut other) = Experiment::of_stored(&stored) else { continue };
+        let Ok(mut other) = stored_definition(&stored) else { continue };
         let own = experiment.clone();
         (other.id, other.created_at, other.seed) = (own.id, own.created_at, own.seed);
         (other.time_limit_s, other.notes) = (own.time_limit_s, own.notes);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Interrupt;
-use crate::server::facts::ServerFacts;
+use crate::server::facts::server_facts;
 use crate::server::{Connection, ConnectionError, Server};
 
 /// Difference of the memory that is no change, as a share: the kernel reserves a different part at each start.
@@ -67,7 +67,7 @@ impl Environment {
     /// [`ConnectionError`] if the connection fails, or if version or settings cannot be read.
     pub fn read(server: &Server, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
         let mut connection = Connection::open(&server.conninfo, interrupt)?;
-        let facts = ServerFacts::read(&mut connection)?;
+        let facts = server_facts(&mut connection)?;
         let machine = crate::host::machine::facts();
         let mut settings = facts.settings;
         settings.retain(|name, _| !VOLATILE_SETTINGS.contains(&name.as_str()));

@@ -2,52 +2,49 @@
 
 use std::time::{Duration, Instant};
 
-use super::definition::{Experiment, Goal};
 use super::place::{ConductError, Conductor};
 use super::servers::Servers;
-use super::task::tag;
 use crate::fleet::{Follower, Membership};
 use crate::plan::Share;
 use crate::record::ExperimentId;
 use crate::store::{self, ExperimentState};
+use crate::study::tag;
+use crate::study::{Experiment, Goal};
 use crate::units::format::short_id;
 
 /// How often an agent looks for the next run.
 const POLL: Duration = Duration::from_millis(500);
 
-impl Experiment {
-    /// Divides the runs among the agents of a fleet.
-    ///
-    /// # Errors
-    /// [`ConductError`] if a run cannot be divided, or depends on one machine.
-    pub fn divide(&mut self, own: &Membership) -> Result<(), ConductError> {
-        let agents = own.agents;
-        let Some(agent) = own.agent else {
+/// Divides the runs of an experiment among the agents of a fleet.
+///
+/// # Errors
+/// [`ConductError`] if a run cannot be divided, or depends on one machine.
+pub fn divide(experiment: &mut Experiment, own: &Membership) -> Result<(), ConductError> {
+    let agents = own.agents;
+    let Some(agent) = own.agent else {
+        return Err(ConductError::Refused(
+            "each agent of an experiment needs its number: --agent K; agent 0 conducts".to_owned(),
+        ));
+    };
+    if let Goal::Saturation(settings) = &mut experiment.goal {
+        settings.first = settings.first.max(agents);
+    }
+    for cell in &experiment.cells {
+        let mut plan = cell.plan.clone();
+        if matches!(experiment.goal, Goal::Saturation(_)) {
+            plan.sessions = plan.sessions.max(agents);
+        }
+        plan.shared(Share { agent, agents })
+            .map_err(|source| ConductError::Plan { cell: experiment.cell_name(cell), source })?;
+        if cell.server.database.is_none() {
             return Err(ConductError::Refused(
-                "each agent of an experiment needs its number: --agent K; agent 0 conducts"
+                "an experiment of a fleet needs a server that all agents reach: -d postgresql://…"
                     .to_owned(),
             ));
-        };
-        if let Goal::Saturation(settings) = &mut self.goal {
-            settings.first = settings.first.max(agents);
         }
-        for cell in &self.cells {
-            let mut plan = cell.plan.clone();
-            if matches!(self.goal, Goal::Saturation(_)) {
-                plan.sessions = plan.sessions.max(agents);
-            }
-            plan.shared(Share { agent, agents })
-                .map_err(|source| ConductError::Plan { cell: self.cell_name(cell), source })?;
-            if cell.server.database.is_none() {
-                return Err(ConductError::Refused(
-                    "an experiment of a fleet needs a server that all agents reach: -d postgresql://…"
-                        .to_owned(),
-                ));
-            }
-        }
-        self.agents = Some(agents);
-        Ok(())
     }
+    experiment.agents = Some(agents);
+    Ok(())
 }
 
 impl Conductor<'_> {

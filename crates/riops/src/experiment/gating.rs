@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use super::build::{Bisection, BuildError, Builder, Found, Next, Variant, commit_of};
-use super::conduct::End;
-use super::definition::Experiment;
-use super::evaluation::evaluate;
-use super::gate::{BisectCommit, BisectStep, BisectView, GateVerdict, GateView, GateWorkload};
 use super::place::{ConductError, Conductor};
-use super::{Study, counted};
+use crate::study::End;
+
+use crate::study::Experiment;
+use crate::study::evaluation::evaluate;
+use crate::study::{BisectCommit, BisectStep, BisectView, GateVerdict, GateView, GateWorkload};
+use crate::study::{Study, counted};
 
 /// When a gate is red, and how long it takes.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,6 @@
 
 use super::between::BetweenError;
 use super::build::BuildError;
-use super::definition::ServerChoice;
 use super::reset::ResetError;
 use crate::fleet::{FleetError, Membership};
 use crate::host::Interrupt;
@@ -11,6 +10,7 @@ use crate::record::Events;
 use crate::server::{ConnectionError, SelectError, Target};
 use crate::session::NotStored;
 use crate::store::{StoreError, StoreLocation};
+use crate::study::ServerChoice;
 
 /// Selects the server of a cell, and starts it if it is the embedded one.
 pub type Select<'a> = &'a dyn Fn(&ServerChoice) -> Result<Target, SelectError>;

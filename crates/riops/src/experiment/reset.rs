@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use riops_wire::sqlstate::SqlState;
 
-use super::definition::DatabaseChoice;
 use super::idle::pause;
 use crate::dataset::{DatasetError, Entry, Holders, Registry, State};
 use crate::host::Interrupt;
@@ -16,6 +15,7 @@ use crate::record::{Events, Flavor, RunEvent};
 use crate::run::{Prepare, RunError, prepare};
 use crate::server::embedded::enable_statement_statistics;
 use crate::server::{Connection, ConnectionError, Feature, Server};
+use crate::study::DatabaseChoice;
 use crate::units::sql::{identifier, literal};
 
 /// Comment of the databases of [`DatabaseChoice::Own`].

@@ -5,16 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::between::prepare_run;
-use super::conduct::{Bench, Remaining};
-use super::definition::{Cell, DatabaseChoice, Experiment, Reset, ServerChoice};
+use super::conduct::Bench;
 use super::environment::{Environment, client_differences, server_differences};
 use super::place::{ConductError, Conductor, Select};
-use super::progress::time_left;
 use super::reset::{
     choose_database, copy_of, drop_copy, drop_own_database, prepare_again, prepare_template,
     restore,
 };
-use super::task::{Study, Task};
 use crate::fleet::{FleetError, Membership, Role};
 use crate::host::Interrupt;
 use crate::plan::Plan;
@@ -22,6 +19,10 @@ use crate::record::{Events, ExperimentId, Record, RunEvent};
 use crate::server::{SelectError, Server, Target};
 use crate::session::{Ran, Session, SessionError};
 use crate::store::{ExperimentLock, ExperimentState, Store, StoreLocation};
+use crate::study::Remaining;
+use crate::study::time_left;
+use crate::study::{Cell, DatabaseChoice, Experiment, Reset, ServerChoice};
+use crate::study::{Study, Task};
 
 /// The record of a run, or its error. The outer error ends the experiment.
 type Measured = Result<Result<Box<Record>, String>, ConductError>;

@@ -14,7 +14,6 @@ use minijinja::value::{Serde, Value};
 pub use of_store::{GalleryChoice, gallery_of_store};
 use serde::Serialize;
 
-use crate::experiment::{Experiment, Study, history, tag};
 use crate::figure::Summary;
 use crate::record::Record;
 use crate::report::experiment::{experiment, view};
@@ -24,12 +23,14 @@ use crate::report::{
     history_findings, html_in, title,
 };
 use crate::stats::ChangeSettings;
-use crate::store::{RunSummary, StageSummary, StoreError};
+use crate::store::StoreError;
+use crate::study::{Experiment, Study, history, tag};
+use crate::summary::{RunSummary, StageSummary};
 use crate::units::format::number_of;
 use crate::units::text::hash_text;
 
-const INDEX: &str = include_str!("../../assets/page/gallery.html");
-const SCRIPT: &str = include_str!("../../assets/page/gallery.js");
+const INDEX: &str = include_str!("../../assets/gallery/index.html");
+const SCRIPT: &str = include_str!("../../assets/gallery/gallery.js");
 
 /// A file of the site.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::{Gallery, GalleryError, SiteFile};
-use crate::experiment::{Study, tag};
+use crate::experiment::stored_study;
 use crate::host::Interrupt;
-use crate::store::{RunSummary, Store, StoreError};
+use crate::store::{Store, StoreError};
+use crate::study::{Study, tag};
+use crate::summary::RunSummary;
 
 /// The contents of a site of stored runs.
 #[derive(Debug, Clone, Copy)]
@@ -83,5 +85,5 @@ fn studies(store: &Store, runs: &[RunSummary]) -> Result<Vec<Study>, GalleryErro
     let ids = runs.iter().filter_map(|run| run.tags.get(tag::EXPERIMENT));
     let ids: BTreeSet<&str> = ids.map(String::as_str).collect();
     let known = store.experiments()?.into_iter().filter(|known| ids.contains(&*known.id));
-    known.map(|known| Ok(Study::stored(store, &known.id)?)).collect()
+    known.map(|known| Ok(stored_study(store, &known.id)?)).collect()
 }

@@ -8,7 +8,7 @@ use super::tests::{
     HEADER, SYSBENCH, rates, results, run, runs, series, sysbench, texts, try_texts,
 };
 use super::{Format, Imports, Input, Settings, read};
-use crate::experiment::comparison::changes;
+use crate::comparison::changes;
 use crate::record::{Record, StartSource};
 
 macro_rules! file {

@@ -3,18 +3,10 @@
 //! Its size is bounded: [`SLOTS_MAX`] slots of a few dozen classes. When they are full, each two slots become one of
 //! twice the length. Written when an interval is complete, never in the loop of a worker.
 
-use crate::record::{HeatmapRecord, HeatmapSlot, Histogram, SampleSet};
-use crate::units::format::truncated;
+use crate::record::{HeatmapRecord, HeatmapSlot, Histogram};
 
 /// Maximum number of time slots: about as many as a chart shows side by side.
 const SLOTS_MAX: usize = 240;
-
-/// Time slots of a heatmap of samples.
-const SAMPLED_SLOTS: usize = 120;
-
-/// Latency classes per decade. Their bounds are powers of 10^(1/10), so that each is 26 % longer than the previous
-/// one.
-const CLASSES_PER_DECADE: u32 = 10;
 
 /// Counts of latencies by time slot and class.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +21,7 @@ impl Heatmap {
     /// Creates an empty heatmap over intervals of `interval_s` seconds.
     pub(super) fn new(interval_s: f64) -> Self {
         let slots = Vec::new();
-        let classes_per_decade = CLASSES_PER_DECADE;
+        let classes_per_decade = HeatmapRecord::CLASSES_PER_DECADE;
         Self {
             record: HeatmapRecord { slot_s: interval_s, classes_per_decade, slots },
             intervals: 1,
@@ -47,7 +39,7 @@ impl Heatmap {
         }
         if let Some(slot) = self.record.slots.get_mut(slot) {
             for (latency, count) in latencies.recorded() {
-                slot.add(class_of(latency.as_micros()), count);
+                slot.add(HeatmapRecord::class_of(latency.as_micros()), count);
             }
         }
     }
@@ -67,31 +59,10 @@ impl Heatmap {
     }
 }
 
-/// Returns the heatmap of the samples that were taken regularly. Those that were taken because they are extreme would be
-/// overrepresented.
-pub fn heatmap_of_samples(samples: &SampleSet) -> HeatmapRecord {
-    let length_s = samples.seconds.max(f64::MIN_POSITIVE) / SAMPLED_SLOTS as f64;
-    let mut slots = vec![HeatmapSlot::default(); SAMPLED_SLOTS];
-    for point in samples.points.iter().filter(|point| !point.extreme && point.latency_us > 0.0) {
-        let slot = truncated(point.t_s / length_s).min(SAMPLED_SLOTS - 1);
-        if let Some(slot) = slots.get_mut(slot) {
-            slot.add(class_of(point.latency_us), samples.every);
-        }
-    }
-    HeatmapRecord { slot_s: length_s, classes_per_decade: CLASSES_PER_DECADE, slots }
-}
-
-/// Returns the class of a latency in microseconds.
-fn class_of(latency_us: f64) -> i32 {
-    #[expect(clippy::cast_possible_truncation, reason = "latencies from 1 ns to one hour")]
-    let class = (latency_us.log10() * f64::from(CLASSES_PER_DECADE)).floor() as i32;
-    class
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::SamplePoint;
+    use crate::record::{SamplePoint, SampleSet};
     use crate::units::Nanos;
 
     fn latencies(us: &[u64]) -> Histogram {
@@ -132,7 +103,7 @@ mod tests {
     #[test]
     fn regular_samples_count_for_those_that_were_not_taken() {
         let point = |t_s, latency_us, extreme| SamplePoint { t_s, latency_us, session: 0, extreme };
-        let heatmap = heatmap_of_samples(&SampleSet {
+        let heatmap = HeatmapRecord::of_samples(&SampleSet {
             transactions: 40,
             every: 10,
             slot_s: 0.1,

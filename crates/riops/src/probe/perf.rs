@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::cpu::process_cpu_s;
 use super::processes::{Place, descendants};
 use crate::record::ProfileRecord;
-use crate::server::examine::{Finding, Level};
+use crate::record::diagnosis::{Finding, Level};
 
 /// Maximum number of attempts to start perf.
 const STARTS_MAX: usize = 5;

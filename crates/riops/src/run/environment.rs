@@ -9,10 +9,11 @@ use crate::plan::{Driver, ObserveRun, Plan, Protocol};
 use crate::probe::Place;
 use crate::probe::locations::{Locations, RoleDisk};
 use crate::probe::topology::{Topology, Volume};
+use crate::record::diagnosis::{Pooler, ServerFacts};
 use crate::record::{Disk, DiskLimit, Events, MachineFacts, Storage};
 use crate::server::capabilities::lacks;
-use crate::server::facts::ServerFacts;
-use crate::server::{Connection, ConnectionError, Feature, Pooler, Server, local_server};
+use crate::server::facts::server_facts;
+use crate::server::{Connection, ConnectionError, Feature, Server, detect_pooler, local_server};
 
 /// The facts about the server and the client that are read before the measurement.
 pub(super) struct Environment {
@@ -42,7 +43,7 @@ impl Environment {
                 "warning: the sessions are NOT encrypted (sslmode=prefer): {reason}"
             ));
         }
-        let pooler = Pooler::detect(control, &server.conninfo, interrupt)?;
+        let pooler = detect_pooler(control, &server.conninfo, interrupt)?;
         if let Some(pooler) = pooler {
             accept_pooler(pooler, plan, events)?;
         }
@@ -51,7 +52,7 @@ impl Environment {
             let lacks: Vec<_> = lacks.iter().map(ToString::to_string).collect();
             events.notice(&format!("the server lacks {}", lacks.join(", ")));
         }
-        let facts = ServerFacts::read(control)?;
+        let facts = server_facts(control)?;
         if plan.protocol == Protocol::Prepared && lacks_plan_cache_mode(control)? {
             events.notice(
                 "warning: the server has no setting plan_cache_mode: it may plan a prepared statement again for each execution",

@@ -55,7 +55,7 @@ pub use active::allow_sessions;
 pub use error::{ErrorKind, RunError};
 pub use find::{Prepare, prepare};
 pub use merge::{MergeError, Part as MergedPart, differing_plans, merge, merged_point};
-pub use verify::{Warmed, verify, warm};
+pub use verify::{verify, warm};
 
 use crate::figure::Figure;
 use crate::host::Interrupt;

@@ -9,7 +9,8 @@ use crate::engine::History;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Parameters, Plan};
 use crate::probe::caches;
-use crate::record::{CacheState, Check};
+use crate::record::Check;
+use crate::record::dataset::Warmed;
 use crate::server::{Connection, Server};
 use crate::{dataset, workload};
 
@@ -35,15 +36,6 @@ pub fn verify(
     registry.require(&workload.table_names(), entry.is_adopted())?;
     settle_open_runs(&mut registry, &entry, history)?;
     Ok(dataset::verify(&mut registry, workload.as_ref(), &entry)?)
-}
-
-/// The tables that were read, and the state of the caches.
-#[derive(Debug)]
-pub struct Warmed {
-    /// Number of tables.
-    pub tables: usize,
-    /// What was read.
-    pub state: CacheState,
 }
 
 /// Reads the dataset, or the part of it that `given` describes, into shared buffers and the page cache, as far as

@@ -17,7 +17,7 @@ use super::metrics::metrics_response;
 use super::query::{Filters, Query};
 use super::server::stopped;
 use super::stored::Runs;
-use crate::experiment::Study;
+use crate::experiment::stored_study;
 use crate::record::LiveRun;
 use crate::report::experiment::view;
 
@@ -43,7 +43,7 @@ pub(super) async fn experiments(State(app): Shared) -> Answer {
 
 /// The result of an experiment, as `riops experiments show --output json` prints it.
 pub(super) async fn experiment(State(app): Shared, Path(id): Path<String>) -> Answer {
-    app.stored.with(move |store| in_json(&view(&Study::stored(store, &id)?))).await
+    app.stored.with(move |store| in_json(&view(&stored_study(store, &id)?))).await
 }
 
 /// The runs in progress, without their points.

@@ -9,7 +9,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use serde::Serialize;
 
 use super::failure::Failure;
-use crate::store::{RunFilter, RunSummary, Sort};
+use crate::store::RunFilter;
+use crate::summary::{RunSummary, Sort};
 
 /// Characters that need no encoding in a query.
 const ENCODED: &AsciiSet =

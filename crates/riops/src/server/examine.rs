@@ -1,21 +1,18 @@
 //! Diagnosis of a target and this client before a measurement: finds conditions that would make the
 //! results misleading.
-//! Also how the size of a dataset compares with the caches.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, getrlimit};
-use serde::Serialize;
 
 use super::capabilities::{Lack, lacks, optional};
 use super::connection::{Connection, ConnectionError};
-use super::facts::ServerFacts;
-use super::pooler::Pooler;
+use super::facts::server_facts;
 use crate::host::files::trimmed;
 use crate::host::machine;
 use crate::record::MachineFacts;
+use crate::record::diagnosis::{ClientLimits, Diagnosis, Finding, Level, Pooler};
 
 const SETTINGS_SQL: &str = include_str!("../../sql/target/doctor.sql");
 /// Number of statements that measure the round-trip time.
@@ -25,82 +22,12 @@ const CLOCK_OFFSET_MAX_S: f64 = 1.0;
 /// Free space below which a load is likely to fail.
 const FREE_BYTES_MIN: u64 = 2 << 30;
 
-/// Severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// The results would be misleading.
-    Warning,
-    /// For information.
-    Note,
-}
-
-/// An unusual condition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// Severity.
-    pub level: Level,
-    /// Subject: the name of a setting, `clock`, `disk`, …
-    pub about: String,
-    /// Description and effect on the results.
-    pub text: String,
-}
-
-/// Result of a diagnosis.
-#[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Diagnosis {
-    /// Facts about the server.
-    pub server: ServerFacts,
-    /// Address of the server.
-    pub address: String,
-    /// Database name.
-    pub database: String,
-    /// TLS version and cipher suite; absent for an unencrypted connection.
-    pub encryption: Option<String>,
-    /// Connection pooler between riops and the server.
-    pub pooler: Option<Pooler>,
-    /// Settings that affect the results, with their units.
-    pub settings: BTreeMap<String, String>,
-    /// Minimum time of `select 1`, in microseconds.
-    pub round_trip_min_us: f64,
-    /// Median time of `select 1`, in microseconds.
-    pub round_trip_median_us: f64,
-    /// Server clock minus client clock, in seconds.
-    pub clock_offset_s: f64,
-    /// Free space on the file system of the data directory, in bytes, if it is on this machine.
-    pub disk_free_bytes: Option<u64>,
-    /// Size of the dataset in relation to the caches, if a dataset exists.
-    pub dataset: Option<DatasetFit>,
-    /// Facts about the client machine.
-    pub client: MachineFacts,
-    /// Limits on the number of connections of this client.
-    pub limits: ClientLimits,
-    /// Unusual conditions, warnings first.
-    pub findings: Vec<Finding>,
-}
-
-/// Limits on the number of connections of this client.
-#[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ClientLimits {
-    /// Limit on open files, one for each connection; absent if unlimited.
-    pub files: Option<u64>,
-    /// Number of local ports for connections to one address.
-    pub ports: Option<u64>,
-    /// Clock source of the kernel.
-    pub clock_source: Option<String>,
-}
-
-impl ClientLimits {
-    /// Reads the limits of this client from the operating system.
-    pub fn read(client: &MachineFacts) -> Self {
-        Self {
-            files: getrlimit(Resource::Nofile).current,
-            ports: trimmed("/proc/sys/net/ipv4/ip_local_port_range")
-                .and_then(|range| ports(&range)),
-            clock_source: client.clock_source.clone(),
-        }
+/// Reads the limits of this client from the operating system.
+fn client_limits(client: &MachineFacts) -> ClientLimits {
+    ClientLimits {
+        files: getrlimit(Resource::Nofile).current,
+        ports: trimmed("/proc/sys/net/ipv4/ip_local_port_range").and_then(|range| ports(&range)),
+        clock_source: client.clock_source.clone(),
     }
 }
 
@@ -147,7 +74,7 @@ pub fn examine(
     pooler: Option<Pooler>,
     is_local: bool,
 ) -> Result<Diagnosis, ConnectionError> {
-    let server = ServerFacts::read(connection)?;
+    let server = server_facts(connection)?;
     let settings = settings(connection)?;
     let standby = optional(connection.query_value("select pg_is_in_recovery()"))?.flatten();
     let standby = standby.as_deref() == Some("t");
@@ -163,7 +90,7 @@ pub fn examine(
     let disk_free_bytes =
         server.data_directory.as_deref().filter(|_| is_local).and_then(machine::free_bytes);
     let client = crate::host::machine::facts();
-    let limits = ClientLimits::read(&client);
+    let limits = client_limits(&client);
     let mut findings = check_settings(&settings, standby);
     findings.extend(check_environment(&client, &limits, clock_offset_s, disk_free_bytes, is_local));
     if let Some(pooler) = pooler {
@@ -366,45 +293,6 @@ fn check_environment(
     found
 }
 
-// Size of a dataset in relation to the caches, which determines what a run on it measures.
-
-/// Sizes of a dataset and of the caches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct DatasetFit {
-    /// Size of tables and indexes, in bytes.
-    pub bytes: u64,
-    /// `shared_buffers`, in bytes.
-    pub shared_buffers_bytes: u64,
-    /// Memory of the server machine, in bytes, if it is this machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_bytes: Option<u64>,
-}
-
-impl fmt::Display for DatasetFit {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1 << 20));
-        let buffers = megabytes(self.shared_buffers_bytes);
-        write!(formatter, "{} in tables and indexes: ", megabytes(self.bytes))?;
-        match self.memory_bytes {
-            _ if self.bytes <= self.shared_buffers_bytes => {
-                write!(formatter, "fits in shared_buffers ({buffers}): measures CPU and memory")
-            }
-            Some(memory) if self.bytes <= memory => write!(
-                formatter,
-                "fits in memory, but not in shared_buffers ({buffers}): measures the page cache, with --cold the device"
-            ),
-            Some(_) => write!(
-                formatter,
-                "fits neither in shared_buffers ({buffers}) nor in memory: measures the device"
-            ),
-            None => write!(
-                formatter,
-                "does not fit in shared_buffers ({buffers}); the memory size of the server machine is unknown"
-            ),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -482,18 +370,5 @@ mod tests {
     fn counts_the_ports_of_a_range() {
         assert_eq!(ports("32768\t60999"), Some(28_232));
         assert_eq!(ports("9 1"), None);
-    }
-
-    #[test]
-    fn names_the_smallest_cache_that_the_dataset_fits_in() {
-        let text = |bytes, memory_bytes| {
-            DatasetFit { bytes, shared_buffers_bytes: 128 << 20, memory_bytes }.to_string()
-        };
-        assert!(text(128 << 20, Some(1 << 30)).contains("fits in shared_buffers (128 MB)"));
-        assert!(
-            text(129 << 20, Some(1 << 30)).contains("fits in memory, but not in shared_buffers")
-        );
-        assert!(text(2 << 30, Some(1 << 30)).contains("fits neither"));
-        assert!(text(2 << 30, None).contains("is unknown"));
     }
 }

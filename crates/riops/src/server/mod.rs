@@ -32,7 +32,7 @@ pub use conninfo::ConnInfo;
 pub use dialect::{Dialect, Feature};
 pub use local::{LocalServer, local_server, shares_files};
 pub use nodes::Nodes;
-pub use pooler::Pooler;
+pub use pooler::detect_pooler;
 pub use search_path::PINNED;
 pub use selected::{SelectError, Selector, Target};
 pub use stream::Stream;

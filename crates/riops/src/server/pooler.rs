@@ -2,13 +2,12 @@
 
 use std::time::Instant;
 
-use serde::Serialize;
-
 use super::connection::{Connection, ConnectionError};
 use super::conninfo::ConnInfo;
 use super::dialect::Feature;
 use super::search_path::SearchPath;
 use crate::host::Interrupt;
+use crate::record::diagnosis::Pooler;
 
 /// How often the backends of two sessions are compared. A busy pool may assign different backends by
 /// chance.
@@ -18,96 +17,67 @@ const CONNECT_TIMEOUTS: u32 = 6;
 /// Name of a prepared statement that no other program uses.
 const PROBE_NAME: &str = "riops_probe";
 
-/// A connection pooler between riops and the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Pooler {
-    /// Transaction mode: the transactions of one session may run on different backends. Settings and
-    /// locks of a session are unreliable, and would remain on the backend.
-    pub by_transaction: bool,
-    /// Statement mode: as transaction mode, without transaction blocks.
-    pub by_statement: bool,
-    /// Whether the pooler supports prepared statements in transaction mode.
-    pub prepared_statements: bool,
+/// Detects a pooler on the path of `connection`; `None` for a direct connection to the server.
+///
+/// # Errors
+/// [`ConnectionError`] if a query or the second connection fails.
+pub fn detect_pooler(
+    connection: &mut Connection,
+    target: &ConnInfo,
+    interrupt: &Interrupt,
+) -> Result<Option<Pooler>, ConnectionError> {
+    // Behind a pooler, nothing tells a lost reply from one that takes long.
+    if connection.search_path == SearchPath::Transaction {
+        let limit = CONNECT_TIMEOUTS * target.connect_timeout;
+        connection.set_deadline(Some(Instant::now() + limit));
+    }
+    let found = compare(connection, target, interrupt);
+    connection.set_deadline(None);
+    found
 }
 
-impl std::fmt::Display for Pooler {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let prepared = if self.prepared_statements { "with" } else { "without" };
-        formatter.write_str("a connection pooler in ")?;
-        match (self.by_statement, self.by_transaction) {
-            (true, _) => formatter
-                .write_str("statement mode, which permits no transactions of several statements"),
-            (false, false) => formatter.write_str("session mode"),
-            (false, true) => {
-                write!(formatter, "transaction mode, {prepared} support for prepared statements")
-            }
-        }
+fn compare(
+    connection: &mut Connection,
+    target: &ConnInfo,
+    interrupt: &Interrupt,
+) -> Result<Option<Pooler>, ConnectionError> {
+    // A pooler forwards to PostgreSQL. Other servers may have one process for all sessions.
+    if !connection.dialect().has(Feature::Catalogs) {
+        return Ok(None);
     }
+    // A pooler sends its own cancel key, whose process id is not that of a backend.
+    let reported = connection.session_info().process.to_string();
+    if server_process(connection)? == Some(reported) {
+        return Ok(None);
+    }
+    let mut second = match Connection::open(target, interrupt) {
+        // In session mode, a pool of one connection has none for a second session.
+        Err(error) if error.is_for_want_of_connections() => {
+            return Ok(Some(by_session()));
+        }
+        opened => opened?,
+    };
+    second.set_deadline(Some(Instant::now() + CONNECT_TIMEOUTS * target.connect_timeout));
+    let mut by_transaction = false;
+    let first = server_process(connection)?;
+    for _ in 0..COMPARISONS {
+        // In session mode a session never changes its backend and never shares it. The backend is
+        // queried twice, because a pool of two backends in rotation would return the same one.
+        let process = server_process(connection)?;
+        by_transaction |= process != first || process == server_process(&mut second)?;
+        by_transaction |= server_process(connection)? != first;
+    }
+    if !by_transaction {
+        return Ok(Some(by_session()));
+    }
+    // In statement mode, this ends the second connection.
+    let tracks = tracks_statements(&mut second)?;
+    let (by_statement, prepared_statements) = (tracks.is_none(), tracks.unwrap_or(false));
+    Ok(Some(Pooler { by_transaction, by_statement, prepared_statements }))
 }
 
-impl Pooler {
-    /// Detects a pooler on the path of `connection`; `None` for a direct connection to the server.
-    ///
-    /// # Errors
-    /// [`ConnectionError`] if a query or the second connection fails.
-    pub fn detect(
-        connection: &mut Connection,
-        target: &ConnInfo,
-        interrupt: &Interrupt,
-    ) -> Result<Option<Self>, ConnectionError> {
-        // Behind a pooler, nothing tells a lost reply from one that takes long.
-        if connection.search_path == SearchPath::Transaction {
-            let limit = CONNECT_TIMEOUTS * target.connect_timeout;
-            connection.set_deadline(Some(Instant::now() + limit));
-        }
-        let found = Self::compare(connection, target, interrupt);
-        connection.set_deadline(None);
-        found
-    }
-
-    fn compare(
-        connection: &mut Connection,
-        target: &ConnInfo,
-        interrupt: &Interrupt,
-    ) -> Result<Option<Self>, ConnectionError> {
-        // A pooler forwards to PostgreSQL. Other servers may have one process for all sessions.
-        if !connection.dialect().has(Feature::Catalogs) {
-            return Ok(None);
-        }
-        // A pooler sends its own cancel key, whose process id is not that of a backend.
-        let reported = connection.session_info().process.to_string();
-        if server_process(connection)? == Some(reported) {
-            return Ok(None);
-        }
-        let mut second = match Connection::open(target, interrupt) {
-            // In session mode, a pool of one connection has none for a second session.
-            Err(error) if error.is_for_want_of_connections() => {
-                return Ok(Some(Self::by_session()));
-            }
-            opened => opened?,
-        };
-        second.set_deadline(Some(Instant::now() + CONNECT_TIMEOUTS * target.connect_timeout));
-        let mut by_transaction = false;
-        let first = server_process(connection)?;
-        for _ in 0..COMPARISONS {
-            // In session mode a session never changes its backend and never shares it. The backend is
-            // queried twice, because a pool of two backends in rotation would return the same one.
-            let process = server_process(connection)?;
-            by_transaction |= process != first || process == server_process(&mut second)?;
-            by_transaction |= server_process(connection)? != first;
-        }
-        if !by_transaction {
-            return Ok(Some(Self::by_session()));
-        }
-        // In statement mode, this ends the second connection.
-        let tracks = tracks_statements(&mut second)?;
-        let (by_statement, prepared_statements) = (tracks.is_none(), tracks.unwrap_or(false));
-        Ok(Some(Self { by_transaction, by_statement, prepared_statements }))
-    }
-
-    fn by_session() -> Self {
-        Self { by_transaction: false, by_statement: false, prepared_statements: true }
-    }
+fn by_session() -> Pooler {
+    Pooler { by_transaction: false, by_statement: false, prepared_statements: true }
 }
 
 fn server_process(connection: &mut Connection) -> Result<Option<String>, ConnectionError> {
@@ -155,7 +125,7 @@ mod tests {
         .unwrap();
         let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
         let mut connection = Connection::open(&target, &Interrupt::new()).unwrap();
-        Pooler::detect(&mut connection, &target, &Interrupt::new()).unwrap()
+        detect_pooler(&mut connection, &target, &Interrupt::new()).unwrap()
     }
 
     fn pooler(by_transaction: bool, prepared_statements: bool) -> Pooler {

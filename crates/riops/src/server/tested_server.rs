@@ -6,8 +6,9 @@ use uuid::Uuid;
 
 use super::connection::{Connection, ConnectionError};
 use super::conninfo::ConnInfo;
-use super::pooler::Pooler;
+use super::pooler::detect_pooler;
 use crate::host::Interrupt;
+use crate::record::diagnosis::Pooler;
 use crate::units::Span;
 
 /// Maximum length of `application_name`, in bytes (NAMEDATALEN − 1). The server truncates longer names.
@@ -93,7 +94,7 @@ impl Server {
             return Ok(());
         }
         let mut connection = Connection::open(&self.conninfo, interrupt)?;
-        match Pooler::detect(&mut connection, &self.conninfo, interrupt)? {
+        match detect_pooler(&mut connection, &self.conninfo, interrupt)? {
             Some(pooler) if pooler.by_transaction => Err(ServerError::TransactionPool(pooler)),
             _ => Ok(()),
         }

@@ -4,8 +4,9 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 use super::experiment_lock::{ExperimentLock, LockKey};
-use super::value::{Fields, Row};
+use super::value::Fields;
 use crate::figure::Value;
+use crate::summary::{ColumnError, Row};
 
 /// Whether a transaction changes the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +99,9 @@ pub(super) fn transact<T>(
         result = Some(work(session)?);
         Ok(())
     })?;
-    result.ok_or_else(|| StoreError::Value { location: backend.location(), column: 0, value: None })
+    result.ok_or_else(|| {
+        StoreError::Value(ColumnError { location: backend.location(), column: 0, value: None })
+    })
 }
 
 const ID: &str = include_str!("../../sql/store/id.sql");

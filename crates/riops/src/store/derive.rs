@@ -4,12 +4,13 @@
 
 use super::backend::Session;
 use super::error::StoreError;
-use super::value::{Fields, fields, optional_fields, time_text};
+use super::value::{Fields, fields, optional_fields};
 use crate::figure::{STATISTICS, Statistic, Value};
 use crate::record::{
     AccessRecord, Check, DiskLimit, ErrorEntry, LatencyKind, LatencySummary, Note, OperationRecord,
     Point, Record, StageRecord,
 };
+use crate::summary::time_text;
 use crate::units::percent;
 
 /// The tables with rows for one run, besides `runs` and `records`.

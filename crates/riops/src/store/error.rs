@@ -1,5 +1,6 @@
 //! Errors of a store.
 
+use crate::summary::{ColumnError, UnknownColumn};
 use std::path::PathBuf;
 
 use crate::server::ConnectionError;
@@ -67,15 +68,8 @@ pub enum StoreError {
     #[error("{} is not a store of riops: it has the tables of another program", .0.display())]
     NoStore(PathBuf),
     /// A value of a table has another type than riops stored.
-    #[error("the store {location} has an unexpected value in column {column}: {value:?}")]
-    Value {
-        /// Path of the file, or URL of the database.
-        location: String,
-        /// Position of the column in the query, from 1.
-        column: usize,
-        /// The value.
-        value: Option<String>,
-    },
+    #[error(transparent)]
+    Value(#[from] ColumnError),
     /// A record cannot be encoded or decoded as JSON.
     #[error("cannot read or write the record \"{id}\" as JSON: {source}")]
     Json {
@@ -134,13 +128,8 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// The order of a list is not a column.
-    #[error("unknown column \"{given}\" to sort by; expected COLUMN, COLUMN:asc or COLUMN:desc with one of {}", .columns.join(", "))]
-    UnknownColumn {
-        /// The column that was given.
-        given: String,
-        /// All columns.
-        columns: Vec<&'static str>,
-    },
+    #[error(transparent)]
+    UnknownColumn(#[from] UnknownColumn),
 }
 
 impl StoreError {

@@ -3,15 +3,15 @@
 //! Their JSON is text for a store: the module that defines it uses the store.
 
 use jiff::Timestamp;
-use serde::Serialize;
 
 use super::backend::{Session, first, id_by_part};
 use super::error::StoreError;
 use super::experiment_lock::{ExperimentLock, LockKey};
 use super::shared::{EditNotes, Store};
-use super::value::{Reader, columns, fields, time_text};
+use super::value::fields;
 use crate::figure::Value;
 use crate::record::{ExperimentId, Note};
+use crate::summary::{ExperimentSummary, Reader, time_text};
 
 const DELETE: &str = include_str!("../../sql/store/experiment_delete.sql");
 const EXPERIMENT: &str = include_str!("../../sql/store/experiment.sql");
@@ -54,28 +54,6 @@ pub struct ExperimentState {
 impl Default for ExperimentState {
     fn default() -> Self {
         Self { finished_at: None, failures: "[]".to_owned(), environment: None }
-    }
-}
-
-columns! {
-    /// One experiment in a list.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-    pub struct ExperimentSummary {
-        /// Id.
-        pub id: ExperimentId,
-        /// Name.
-        pub name: String,
-        /// What it searches for.
-        pub kind: String,
-        /// When it was defined.
-        pub created_at: Timestamp,
-        /// When its last run ended; absent: it is unfinished.
-        pub finished_at: Option<Timestamp>,
-        /// Number of its stored runs.
-        pub runs: u64,
-        /// What people wrote about it.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub notes: Vec<Note>,
     }
 }
 
@@ -165,7 +143,7 @@ impl Store {
         let location = self.location();
         let sql = LIST.replace("{columns}", &ExperimentSummary::columns());
         let rows = self.read(|session| session.query(&sql, &[]))?.into_iter();
-        rows.map(|row| ExperimentSummary::read(&mut Reader::new(&location, row))).collect()
+        rows.map(|row| Ok(ExperimentSummary::read(&mut Reader::new(&location, row))?)).collect()
     }
 
     /// Returns the right to conduct the experiment with this full id; `None` if another process conducts it. The

@@ -9,25 +9,20 @@ mod error;
 mod experiment_lock;
 mod experiments;
 mod filter;
-mod list;
 pub mod live;
 mod location;
 mod postgresql;
 mod schema;
 mod shared;
 mod sqlite;
-mod summary;
 mod value;
 
 pub use error::StoreError;
 pub use experiment_lock::ExperimentLock;
-pub use experiments::{ExperimentState, ExperimentSummary, StoredExperiment};
-pub use filter::{RunFilter, SORT_COLUMNS, Sort};
-pub(crate) use list::stages_by_run;
-pub use list::{RunLine, run_lines};
+pub use experiments::{ExperimentState, StoredExperiment};
+pub use filter::RunFilter;
 pub use location::{StoreLocation, default_path};
 pub use shared::{EditNotes, Store, all_runs, open, open_existing};
-pub use summary::{RunKey, RunSummary, StageSummary};
 
 #[cfg(test)]
 mod tests;

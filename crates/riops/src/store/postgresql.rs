@@ -9,10 +9,11 @@ use super::backend::{Access, Backend, Dialect, Session, Work, transact};
 use super::error::StoreError;
 use super::experiment_lock::{ExperimentLock, LockKey};
 use super::location::url;
-use super::value::{Fields, Row, stored_text};
+use super::value::{Fields, stored_text};
 use crate::figure::Value;
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
+use crate::summary::Row;
 
 /// A server that does not respond within this time is lost.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);

@@ -8,13 +8,14 @@ use uuid::Uuid;
 use super::backend::{Access, Backend, Session, first, id_by_part, read_json, transact};
 use super::derive;
 use super::error::StoreError;
-use super::filter::{RunFilter, Sort};
+use super::filter::RunFilter;
 use super::location::StoreLocation;
 use super::postgresql::Postgresql;
 use super::schema::{create, require_current};
 use super::sqlite::Sqlite;
-use super::summary::{RunKey, RunSummary, StageSummary};
-use super::value::{Reader, Row, time_text};
+use crate::summary::Sort;
+use crate::summary::{Reader, Row, RunKey, RunSummary, StageSummary, time_text};
+
 use crate::figure::Value;
 use crate::host::Interrupt;
 use crate::record::{DiskLimit, Note, Record};
@@ -219,7 +220,9 @@ impl Store {
             .replace("{order}", &order);
         let rows = session.query(&session.dialect().fill(&sql), &parameters)?;
         let location = self.location();
-        rows.into_iter().map(|row| RunSummary::read(&mut Reader::new(&location, row))).collect()
+        rows.into_iter()
+            .map(|row| Ok(RunSummary::read(&mut Reader::new(&location, row))?))
+            .collect()
     }
 }
 

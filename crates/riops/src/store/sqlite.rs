@@ -11,10 +11,11 @@ use super::error::StoreError;
 use super::experiment_lock::{ExperimentLock, LockKey};
 use super::location::default_path;
 use super::schema::VERSION;
-use super::value::{Fields, Row, stored_integer};
+use super::value::{Fields, stored_integer};
 use crate::figure::Value;
 use crate::host::Interrupt;
 use crate::host::output_file::{create_private_directory, private_file};
+use crate::summary::Row;
 
 /// How long a riops waits for another one that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_mins(2);

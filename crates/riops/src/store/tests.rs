@@ -7,7 +7,9 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::host::Interrupt;
-use crate::report::{example_cbc, example_record};
+use crate::record::example::example_record;
+use crate::record::example_cbc::example_cbc;
+use crate::summary::Sort;
 
 fn open_file(path: &Path) -> Result<Store, StoreError> {
     open(&StoreLocation::File(path.to_owned()), &Interrupt::new())

@@ -10,6 +10,7 @@ use super::stage::LoopStage;
 use crate::dataset::Registry;
 use crate::engine::{SessionError, StageResult};
 use crate::plan::{CbcDataset, CbcRun, Plan};
+use crate::plan::{CbcQuery, CbcStep};
 use crate::probe::database::checkpoints_sql;
 use crate::probe::sampler::Sampler;
 use crate::record::{Check, DatasetRecord, Events, RunEvent};
@@ -18,26 +19,26 @@ use crate::server::{Connection, ConnectionError, Feature, Nodes};
 use crate::units::Span;
 use crate::workload::Workload as _;
 use crate::workload::access::Access;
-use crate::workload::cbc::{self, NAME, Query, QueryLoop, Step};
+use crate::workload::cbc::{self, NAME, QueryLoop};
 use location::{TableLocation, auto_size, copy_bytes, require_space};
 
 /// A planned stage of the run.
 #[derive(Debug, Clone, Copy)]
 enum PlannedStage {
     /// A statement that runs once.
-    Step(Step),
+    Step(CbcStep),
     /// A query and its number of sessions.
-    Query(Query, u32),
+    Query(CbcQuery, u32),
 }
 
 /// Returns the stages of a run, in execution order.
 fn planned_stages(run: &CbcRun) -> Vec<PlannedStage> {
     let mut stages = Vec::new();
-    for step in Step::ALL {
+    for step in CbcStep::ALL {
         stages.push(PlannedStage::Step(step));
-        let queries: &[Query] = match step {
-            Step::SelectR => &Query::BEFORE_CLUSTER,
-            Step::SelectC2 => &[Query::IndexedSelectMax],
+        let queries: &[CbcQuery] = match step {
+            CbcStep::SelectR => &CbcQuery::BEFORE_CLUSTER,
+            CbcStep::SelectC2 => &[CbcQuery::IndexedSelectMax],
             _ => &[],
         };
         for &query in queries {
@@ -137,7 +138,7 @@ impl Steps {
 
     fn query(
         &self,
-        query: Query,
+        query: CbcQuery,
         sessions: u32,
         active: &mut ActiveRun<'_>,
     ) -> Result<Measured, RunError> {
@@ -239,7 +240,10 @@ impl Runner for Steps {
 
     fn accesses(&self) -> Vec<Access> {
         let size_gb = self.run.size_gb;
-        Query::ALL.into_iter().flat_map(|query| QueryLoop { query, size_gb }.accesses()).collect()
+        CbcQuery::ALL
+            .into_iter()
+            .flat_map(|query| QueryLoop { query, size_gb }.accesses())
+            .collect()
     }
 
     fn clean_up(&mut self, plan: &Plan, events: &Events) {

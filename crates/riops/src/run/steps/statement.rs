@@ -8,6 +8,7 @@ use super::super::error::{Context as _, RunError};
 use super::location::copy_bytes;
 use super::{Open, Steps};
 use crate::engine::{OnceResult, run_once};
+use crate::plan::CbcStep;
 use crate::probe::MachineUse;
 use crate::probe::caches;
 use crate::probe::database::DatabaseProbe;
@@ -15,14 +16,14 @@ use crate::probe::sampler::Progress;
 use crate::record::{CacheState, ProbePoint, RunEvent};
 use crate::run::parts::{MeasuredStatement, Part};
 use crate::server::Connection;
-use crate::workload::cbc::{self, Step, TABLE, parsed_plan, parsed_rates};
+use crate::workload::cbc::{self, TABLE, parsed_plan, parsed_rates};
 use crate::workload::fill;
 
 impl Steps {
     /// Runs one statement.
     pub(super) fn step(
         &mut self,
-        step: Step,
+        step: CbcStep,
         active: &mut ActiveRun<'_>,
     ) -> Result<FinishedStage, RunError> {
         let caches = self.empty_caches(step, active)?;
@@ -43,7 +44,7 @@ impl Steps {
         };
         let checks = cbc::check(step, &open.dataset, rows, plan.as_ref()).into_iter().collect();
         open.note_sizes()?;
-        let finding = step.access().zip(step.judge(&json));
+        let finding = cbc::access_of(step).zip(cbc::judge(step, &json));
         let vacuum = result.notices.iter().find_map(|notice| parsed_rates(notice));
         let part = Part::Statement(Box::new(MeasuredStatement {
             name: step.key().to_owned(),
@@ -51,7 +52,7 @@ impl Steps {
             result,
             rows,
             plan,
-            vacuum: vacuum.filter(|_| step == Step::Vacuum),
+            vacuum: vacuum.filter(|_| step == CbcStep::Vacuum),
             finding,
             usage,
             caches,
@@ -62,7 +63,7 @@ impl Steps {
     /// Empties the caches before a select that is meant to run uncached, if the plan requests it.
     fn empty_caches(
         &mut self,
-        step: Step,
+        step: CbcStep,
         active: &mut ActiveRun<'_>,
     ) -> Result<Option<CacheState>, RunError> {
         if !self.run.cold || !step.is_uncached() {
@@ -80,7 +81,7 @@ impl Open {
     /// Runs the statement between the two readings of a probe.
     fn execute(
         &mut self,
-        step: Step,
+        step: CbcStep,
         sql: &str,
         active: &mut ActiveRun<'_>,
     ) -> Result<(OnceResult, MachineUse), RunError> {
@@ -102,15 +103,15 @@ impl Open {
     }
 
     /// Samples the progress of a step.
-    fn watch(&mut self, step: Step, active: &mut ActiveRun<'_>) {
+    fn watch(&mut self, step: CbcStep, active: &mut ActiveRun<'_>) {
         let process = self.work.session_info().process;
-        let progress = match step.progress_sql(process, self.dataset.rows()) {
+        let progress = match cbc::progress_sql(step, process, self.dataset.rows()) {
             Some(sql) => Progress::Query(sql),
-            None if step == Step::CreateTable => Progress::DatabaseSize,
+            None if step == CbcStep::CreateTable => Progress::DatabaseSize,
             None => Progress::Unknown,
         };
         let growth = match step {
-            Step::CreateTable => expected_growth(&mut active.control, self.dataset.copies),
+            CbcStep::CreateTable => expected_growth(&mut active.control, self.dataset.copies),
             _ => None,
         };
         let events = active.hooks.events.clone();

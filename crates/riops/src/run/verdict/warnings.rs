@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn commits_without_durability_are_named() {
         let warned = |settings: &[(&str, &str)], wal_bytes: Option<f64>| {
-            let mut record = crate::report::example_record();
+            let mut record = crate::record::example::example_record();
             record.target.settings = settings
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

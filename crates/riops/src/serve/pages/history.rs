@@ -7,12 +7,13 @@ use serde::Serialize;
 use super::super::app::{Shared, layout};
 use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
-use crate::experiment::{HistoryChange, HistoryChoice, HistoryPoint, HistorySeries, history_of};
 use crate::plan::WorkPlan;
 use crate::report::chart::Chart;
 use crate::report::{change_text, history_chart, history_summary};
 use crate::stats::{ChangeSettings, Outcome};
-use crate::store::{RunFilter, RunSummary};
+use crate::store::RunFilter;
+use crate::study::{HistoryChange, HistoryChoice, HistoryPoint, HistorySeries, history_of};
+use crate::summary::RunSummary;
 use crate::units::format::to_the_minute;
 
 /// Runs of a history: the newest ones.
@@ -155,9 +156,9 @@ fn row(series: &HistorySeries, index: usize, point: &HistoryPoint) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::GateVerdict;
     use crate::figure::Figure;
     use crate::report::chart::Content;
+    use crate::study::GateVerdict;
 
     fn series(values: &[f64], changes: Vec<HistoryChange>) -> HistorySeries {
         let points = values.iter().enumerate().map(|(number, &value)| HistoryPoint {

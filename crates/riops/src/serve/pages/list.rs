@@ -9,7 +9,7 @@ use super::super::query::{Filters, Query};
 use crate::plan::WorkPlan;
 use crate::record::LiveRun;
 use crate::report::{Badge, RunColumn, badge, run_columns};
-use crate::store::RunSummary;
+use crate::summary::RunSummary;
 use crate::units::format::{short_id, to_the_minute};
 
 /// The values of `list.html`.

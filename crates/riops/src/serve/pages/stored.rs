@@ -8,12 +8,13 @@ use serde::Serialize;
 use super::super::app::{Shared, layout, see_other};
 use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
-use crate::experiment::{Study, tag};
+use crate::experiment::stored_study;
 use crate::record::{LiveRun, Record};
 use crate::report::experiment::{experiment as findings, view};
 use crate::report::{
     Layout, Link, Table, comparison_of, experiments_table, findings_html, html_in, title,
 };
+use crate::study::tag;
 
 /// Runs of a comparison: a page with more of them is too long to read.
 const RUNS_MAX: usize = 20;
@@ -101,7 +102,7 @@ pub(in crate::serve) async fn experiments(State(app): Shared) -> Answer {
 
 /// The page of an experiment: that of `riops sweep -o html`, as far as its runs ended.
 pub(in crate::serve) async fn experiment(State(app): Shared, Path(id): Path<String>) -> Answer {
-    let study = app.stored.with(move |store| Ok(Study::stored(store, &id)?)).await?;
+    let study = app.stored.with(move |store| Ok(stored_study(store, &id)?)).await?;
     let id = &study.experiment.id;
     let mut layout = layout(format!("riops: {}", study.experiment.name), "");
     let mut link = |text: &str, href| layout.nav.push(link(text, href));

@@ -2,32 +2,30 @@
 
 use serde_json::Value;
 
-use super::step::Step;
+use crate::plan::CbcStep;
 use crate::record::{StatementBuffers, StatementPlan, VacuumRates};
 use crate::server::Dialect;
 use crate::workload::Statement;
 use crate::workload::access::{Access, AccessPath, Finding, Index, nodes, outline};
 
-impl Step {
-    /// Returns its expected access path, if it has one.
-    pub fn access(self) -> Option<Access> {
-        let index = Index { table: "settings_loop".to_owned(), name: "by_name".to_owned() };
-        let expected = match self {
-            Self::SelectR => AccessPath::SeqScan { table: index.table },
-            Self::SelectU2 | Self::SelectC2 => AccessPath::ByIndex(index),
-            // Before CLUSTER any plan is allowed for the select of one name.
-            _ => return None,
-        };
-        let statement = Statement::new(self.key(), String::new(), []);
-        let access = Access::new(statement, Vec::new(), expected, Dialect::default());
-        // The benchmark measures the statements with the settings of the server.
-        Some(Access { parallel_allowed: true, ..access })
-    }
+/// Returns the expected access path of a step, if it has one.
+pub fn access_of(step: CbcStep) -> Option<Access> {
+    let index = Index { table: "settings_loop".to_owned(), name: "by_name".to_owned() };
+    let expected = match step {
+        CbcStep::SelectR => AccessPath::SeqScan { table: index.table },
+        CbcStep::SelectU2 | CbcStep::SelectC2 => AccessPath::ByIndex(index),
+        // Before CLUSTER any plan is allowed for the select of one name.
+        _ => return None,
+    };
+    let statement = Statement::new(step.key(), String::new(), []);
+    let access = Access::new(statement, Vec::new(), expected, Dialect::default());
+    // The benchmark measures the statements with the settings of the server.
+    Some(Access { parallel_allowed: true, ..access })
+}
 
-    /// Compares the output of EXPLAIN with the expected access path.
-    pub fn judge(self, json: &str) -> Option<Finding> {
-        Some(self.access()?.judge(json))
-    }
+/// Compares the output of EXPLAIN with the expected access path.
+pub fn judge(step: CbcStep, json: &str) -> Option<Finding> {
+    Some(access_of(step)?.judge(json))
 }
 
 /// Parses the output of EXPLAIN. Returns `None` for any other text.
@@ -95,11 +93,11 @@ mod tests {
 
     #[test]
     fn the_indexed_select_must_scan_its_index() {
-        assert!(Step::SelectU2.judge(BITMAP).unwrap().is_expected);
-        assert!(!Step::SelectU2.judge(PARALLEL).unwrap().is_expected);
-        assert!(Step::SelectR.judge(PARALLEL).unwrap().is_expected);
-        assert!(!Step::SelectR.judge(BITMAP).unwrap().is_expected);
-        assert_eq!(Step::SelectU1.judge(BITMAP), None);
+        assert!(judge(CbcStep::SelectU2, BITMAP).unwrap().is_expected);
+        assert!(!judge(CbcStep::SelectU2, PARALLEL).unwrap().is_expected);
+        assert!(judge(CbcStep::SelectR, PARALLEL).unwrap().is_expected);
+        assert!(!judge(CbcStep::SelectR, BITMAP).unwrap().is_expected);
+        assert_eq!(judge(CbcStep::SelectU1, BITMAP), None);
     }
 
     #[test]

@@ -5,16 +5,16 @@
 //! names of the original benchmark and do what those do.
 
 mod explain;
-pub use explain::{parsed_plan, parsed_rates};
+pub use explain::{access_of, judge, parsed_plan, parsed_rates};
 mod queries;
 mod step;
-pub(crate) mod validation;
 
 use super::{Describe, Workload, fill};
-use crate::plan::{CbcDataset, copies};
+use crate::plan::{CbcDataset, CbcStep, copies};
 use crate::record::{Check, StatementPlan};
-pub use queries::{Query, QueryLoop};
-pub use step::Step;
+pub use queries::QueryLoop;
+pub use step::progress_sql;
+use step::statement_of;
 
 /// Name of the workload.
 pub const NAME: &str = "cbc";
@@ -43,11 +43,11 @@ fn for_size(statement: &str, size_gb: f64) -> String {
 }
 
 /// Returns the statement of a step as it is sent.
-pub fn sql_of(step: Step, size_gb: f64) -> String {
-    let sql = for_size(&step.text(), size_gb);
+pub fn sql_of(step: CbcStep, size_gb: f64) -> String {
+    let sql = for_size(&statement_of(step), size_gb);
     match step {
         // Both statements are one transaction, so every table created by riops has the comment.
-        Step::CreateTable => {
+        CbcStep::CreateTable => {
             format!("{sql};\ncomment on table settings_loop is 'riops dataset {NAME}'")
         }
         _ if step.is_select() => sql.replacen(EXPLAIN, EXPLAIN_JSON, 1),
@@ -58,7 +58,7 @@ pub fn sql_of(step: Step, size_gb: f64) -> String {
 /// Checks the number of rows in the command tag or in the plan of a step. Returns `None` for steps without
 /// a row count.
 pub fn check(
-    step: Step,
+    step: CbcStep,
     dataset: &CbcDataset,
     rows: u64,
     plan: Option<&StatementPlan>,
@@ -74,13 +74,13 @@ pub fn check(
         let no_plan =
             crate::workload::check::failed(step.key(), "a plan with row counts", "no plan");
         return match step {
-            Step::CreateTable => Some(exact(dataset.rows(), rows as f64, 0.0)),
+            CbcStep::CreateTable => Some(exact(dataset.rows(), rows as f64, 0.0)),
             step => step.is_select().then_some(no_plan),
         };
     };
     // With several processes the plan shows the average, which is rounded before PostgreSQL 18.
     let tolerance = if plan.scans > 1.0 { plan.scans } else { 0.0 };
-    Some(if step == Step::SelectR {
+    Some(if step == CbcStep::SelectR {
         exact(dataset.rows(), (plan.rows_found + plan.rows_left_out).round(), tolerance)
     } else {
         exact(dataset.copies, plan.rows_found.round(), tolerance)
@@ -158,12 +158,12 @@ mod tests {
 
     #[test]
     fn statements_of_the_scripts_contain_the_size() {
-        let all: Vec<String> = Step::ALL
+        let all: Vec<String> = CbcStep::ALL
             .into_iter()
             .map(|step| format!("{} ({})\n{}", step.key(), step.script(), sql_of(step, 20.5)))
             .collect();
         insta::assert_snapshot!(all.join("\n\n"));
-        assert!(sql_of(Step::CreateTable, 20.0).contains("generate_series(0, 20 * 12500)"));
+        assert!(sql_of(CbcStep::CreateTable, 20.0).contains("generate_series(0, 20 * 12500)"));
     }
 
     #[test]
@@ -186,27 +186,29 @@ mod tests {
         let held = |step, rows, plan: Option<StatementPlan>| {
             check(step, &dataset, rows, plan.as_ref()).unwrap().held
         };
-        assert!(held(Step::CreateTable, 500_400, None) && !held(Step::CreateTable, 500_399, None));
-        assert!(held(Step::SelectU2, 0, Some(plan(1_251.0, 0.0, 1.0))));
-        assert!(!held(Step::SelectU2, 0, Some(plan(1_250.0, 0.0, 1.0))));
+        assert!(
+            held(CbcStep::CreateTable, 500_400, None) && !held(CbcStep::CreateTable, 500_399, None)
+        );
+        assert!(held(CbcStep::SelectU2, 0, Some(plan(1_251.0, 0.0, 1.0))));
+        assert!(!held(CbcStep::SelectU2, 0, Some(plan(1_250.0, 0.0, 1.0))));
         // Three processes with 166,800 rows each, rounded.
-        assert!(held(Step::SelectR, 0, Some(plan(250_401.0, 250_001.0, 3.0))));
-        assert!(!held(Step::SelectR, 0, Some(plan(250_401.0, 249_001.0, 3.0))));
-        assert!(!held(Step::SelectC1, 0, None));
-        assert_eq!(check(Step::Vacuum, &dataset, 0, None), None);
+        assert!(held(CbcStep::SelectR, 0, Some(plan(250_401.0, 250_001.0, 3.0))));
+        assert!(!held(CbcStep::SelectR, 0, Some(plan(250_401.0, 249_001.0, 3.0))));
+        assert!(!held(CbcStep::SelectC1, 0, None));
+        assert_eq!(check(CbcStep::Vacuum, &dataset, 0, None), None);
     }
 
     #[test]
     fn the_select_is_the_same_before_and_after_cluster() {
-        assert_eq!(Step::SelectC1.text(), Step::SelectC2.text());
+        assert_eq!(statement_of(CbcStep::SelectC1), statement_of(CbcStep::SelectC2));
     }
 
     #[test]
     fn each_key_maps_to_its_step() {
-        for step in Step::ALL {
-            assert_eq!(Step::of_key(step.key()), Some(step));
+        for step in CbcStep::ALL {
+            assert_eq!(CbcStep::of_key(step.key()), Some(step));
         }
-        assert_eq!(Step::of_key("SELECT_b"), None);
+        assert_eq!(CbcStep::of_key("SELECT_b"), None);
     }
 
     const SPACE: Space = Space { copy_bytes: 100_000, log_bytes: 4_000_000_000 };

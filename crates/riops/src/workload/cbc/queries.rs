@@ -1,58 +1,23 @@
 //! The selects of `cbc`, repeated by several concurrent sessions. Without EXPLAIN, which would slow them down and
 //! return its plan instead of their row.
 
-use super::{EXPLAIN, Step, TABLE, for_size, session_sql};
-use crate::plan::Plan;
+use super::explain::access_of;
+use super::step::statement_of;
+use super::{EXPLAIN, TABLE, for_size, session_sql};
+use crate::plan::{CbcQuery, Plan};
 use crate::workload::access::Access;
 use crate::workload::ping::Repeat;
 use crate::workload::{ALL_STATEMENTS, SessionPlan, Stage, Statement, Work, Workload};
 
-/// A select that sessions repeat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Query {
-    /// One name, before CLUSTER.
-    SelectMax,
-    /// The whole table.
-    SelectRange,
-    /// One name, after CLUSTER.
-    IndexedSelectMax,
-}
-
-impl Query {
-    /// Selects that run before CLUSTER.
-    pub const BEFORE_CLUSTER: [Self; 2] = [Self::SelectMax, Self::SelectRange];
-
-    /// All selects.
-    pub const ALL: [Self; 3] = [Self::SelectMax, Self::SelectRange, Self::IndexedSelectMax];
-
-    /// Returns the name of the pgbench script, without the prefix `cbc-` of the file.
-    pub fn script(self) -> &'static str {
-        match self {
-            Self::SelectMax => "t03-select-max-no-explain",
-            Self::SelectRange => "t04-selectr-no-explain",
-            Self::IndexedSelectMax => "t06-iselect-max-no-explain",
-        }
-    }
-
-    /// Returns the step with the same select.
-    fn step(self) -> Step {
-        match self {
-            Self::SelectMax => Step::SelectC1,
-            Self::SelectRange => Step::SelectR,
-            Self::IndexedSelectMax => Step::SelectC2,
-        }
-    }
-
-    /// Returns the statement of the script, which is that of the step without EXPLAIN.
-    fn sql(self, size_gb: f64) -> String {
-        for_size(self.step().text().trim_start_matches(EXPLAIN).trim_start(), size_gb)
-    }
+/// Returns the statement of the script, which is that of the step without EXPLAIN.
+fn query_sql(query: CbcQuery, size_gb: f64) -> String {
+    for_size(statement_of(query.step()).trim_start_matches(EXPLAIN).trim_start(), size_gb)
 }
 
 /// Sessions that repeat a select.
 pub struct QueryLoop {
     /// The select.
-    pub query: Query,
+    pub query: CbcQuery,
     /// Nominal size of the table, in gigabytes.
     pub size_gb: f64,
 }
@@ -65,16 +30,20 @@ impl Workload for QueryLoop {
     fn accesses(&self) -> Vec<Access> {
         let named = |access: Access| Access {
             statement: self.query.script().to_owned(),
-            sql: self.query.sql(self.size_gb),
+            sql: query_sql(self.query, self.size_gb),
             ..access
         };
-        self.query.step().access().map(named).into_iter().collect()
+        access_of(self.query.step()).map(named).into_iter().collect()
     }
 
     fn stage(&self, plan: &Plan) -> Stage {
         let session = |_| SessionPlan {
             settings: vec![session_sql()],
-            statements: vec![Statement::new(self.query.script(), self.query.sql(self.size_gb), [])],
+            statements: vec![Statement::new(
+                self.query.script(),
+                query_sql(self.query, self.size_gb),
+                [],
+            )],
             watched: ALL_STATEMENTS,
             // An aggregate returns one row.
             work: Work::Client(Box::new(Repeat { has_statement: true, rows: 1 })),
@@ -101,12 +70,13 @@ mod tests {
     #[test]
     fn each_select_is_that_of_the_step_without_explain() {
         for (query, script) in
-            Query::ALL.into_iter().zip([SELECT_MAX, SELECT_RANGE, INDEXED_SELECT_MAX])
+            CbcQuery::ALL.into_iter().zip([SELECT_MAX, SELECT_RANGE, INDEXED_SELECT_MAX])
         {
             let text = fill(script, &[]);
-            assert_eq!(query.sql(0.5), for_size(text.trim().trim_end_matches(';'), 0.5));
+            assert_eq!(query_sql(query, 0.5), for_size(text.trim().trim_end_matches(';'), 0.5));
             assert!(
-                query.step().text().starts_with(EXPLAIN) && !query.sql(0.5).contains("explain")
+                statement_of(query.step()).starts_with(EXPLAIN)
+                    && !query_sql(query, 0.5).contains("explain")
             );
             assert_eq!(query.script(), format!("{}-no-explain", query.step().script()));
         }

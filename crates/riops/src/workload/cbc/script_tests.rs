@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::step::{DROP_TABLE, Step};
+use super::step::{DROP_TABLE, statement_of};
+use crate::plan::CbcStep;
 
 const HEAD: &str = "\
 -- Complete Block Check for psql: psql -d cbc -v scale=20 -ef cbc-psql.sql > cbc.log 2>&1
@@ -36,8 +37,8 @@ select pg_relation_size('by_name') as \"Size-Index\";
 /// Returns the text of `sql/cbc/cbc-psql.sql`.
 fn psql_script() -> String {
     let mut text = [HEAD, DROP_TABLE, START].concat();
-    for step in Step::ALL {
-        let _ = write!(text, "\n\\echo {}\n{};\n", step.key(), step.text());
+    for step in CbcStep::ALL {
+        let _ = write!(text, "\n\\echo {}\n{};\n", step.key(), statement_of(step));
     }
     text + END
 }

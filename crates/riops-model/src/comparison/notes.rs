@@ -1,0 +1,190 @@
+//! What limits the conclusion of a comparison.
+
+use std::collections::BTreeSet;
+
+use indexmap::IndexMap;
+
+use super::model::Comparison;
+use crate::figure::Figure;
+use crate::figure::Summary;
+use crate::record::{Record, StageRecord, Validity};
+use crate::stats::{Needed, Settings, warm_up};
+use crate::units::format::{number_of, percent, whole};
+
+/// What limits the conclusion.
+pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (name, side, runs) in [("A", &comparison.a, a), ("B", &comparison.b, b)] {
+        if !side.left_out.is_empty() {
+            let count = number_of(side.left_out.len() as u64, "run");
+            notes.push(format!(
+                "{count} of {name} left out: invalid, interrupted or without a measurement"
+            ));
+        }
+        if runs.iter().any(|run| run.validity() == Validity::Invalid) {
+            notes.push(format!("the run of {name} is NOT VALID"));
+        }
+        if runs.iter().any(|run| run.validity() == Validity::NotVerified) {
+            notes.push(format!("runs of {name} are imported: riops verified nothing"));
+        }
+        let unready = runs.iter().filter(|run| includes_warm_up(run, comparison.effect)).count();
+        if unready > 0 {
+            notes.push(format!(
+                "in {unready} of {} runs of {name}, the measurement includes a warm-up that changes the rate by more than {}: use a longer --warmup",
+                runs.len(),
+                percent(comparison.effect)
+            ));
+        }
+        for (mark, count) in marked(runs.iter().copied()) {
+            notes.push(format!("{count} of {} runs of {name}: {mark}", runs.len()));
+        }
+    }
+    notes.extend(build_notes(a, b));
+    notes.extend(missing_note(["A", "B"], a, b));
+    notes.extend(sampling_note(a, b));
+    if comparison.is_of_single_runs() {
+        let needed = Needed::at(Settings::default().alpha);
+        notes.push(format!(
+            "one run per side is not enough for a verdict, because runs also differ by chance{}",
+            needed.map_or_else(String::new, |needed| format!(
+                ": repeat both with --repeat {}",
+                needed.runs_of_each
+            ))
+        ));
+        return notes;
+    }
+    if let Some(count) = merged_blocks(comparison) {
+        notes.push(format!(
+            "{count} are too few for a comparison within them: all runs of A were compared with all runs of B"
+        ));
+    }
+    if !overlap(a, b) {
+        notes.push(
+            "the groups were measured one after the other: a drift of the machine looks like a difference"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// Difference of the shares of transactions that did not succeed from which on the figures are those of different work.
+const MISSING_DIFFERS: f64 = 0.01;
+
+/// Groups of which different shares of the transactions succeeded.
+pub fn missing_note([name_a, name_b]: [&str; 2], a: &[&Record], b: &[&Record]) -> Option<String> {
+    let mean = |runs: &[&Record]| {
+        let shares: Vec<f64> = runs
+            .iter()
+            .flat_map(|run| &run.stages)
+            .filter_map(StageRecord::missing_share)
+            .collect();
+        shares.iter().sum::<f64>() / shares.len().max(1) as f64
+    };
+    let (of_a, of_b) = (mean(a), mean(b));
+    ((of_a - of_b).abs() >= MISSING_DIFFERS).then(|| {
+        format!(
+            "{} of the transactions of {name_a} did not succeed, and {} of those of {name_b}: figures of the others compare different work",
+            percent(of_a),
+            percent(of_b)
+        )
+    })
+}
+
+/// Returns a note if the sessions were sampled too rarely to split the time of a transaction.
+pub fn sampling_note(a: &[&Record], b: &[&Record]) -> Option<String> {
+    let needed = |runs: &[&Record]| -> Option<f64> {
+        let stages = || runs.iter().flat_map(|run| Summary::of_each(run));
+        // One run with enough samples is enough.
+        if stages().any(|stage| stage.transaction_time().is_some()) {
+            return None;
+        }
+        stages().filter_map(|stage| stage.seconds_for_samples()).max_by(f64::total_cmp)
+    };
+    let needed_s = needed(a).into_iter().chain(needed(b)).max_by(f64::total_cmp)?;
+    Some(format!(
+        "the change of the time of a transaction is not known: too few samples of the sessions; measure for at least {} s",
+        whole(needed_s.ceil())
+    ))
+}
+
+/// Options of a build that cost speed: of compilers, and of the server.
+const SLOW_FLAGS: [&str; 4] = ["-O0", "-O1", "-Og", "-Os"];
+
+/// Servers that differ in how they were built, if the build of one costs speed.
+pub fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
+    let slow = |runs: &[&Record]| -> BTreeSet<String> {
+        let of_run = |run: &&Record| {
+            let flags = run.target.compiler_flags.clone().unwrap_or_default();
+            let mut found: Vec<_> = flags
+                .split_whitespace()
+                .filter(|flag| SLOW_FLAGS.contains(flag))
+                .map(str::to_owned)
+                .collect();
+            let asserts = run.target.settings.get("debug_assertions");
+            found.extend(asserts.filter(|on| *on == "on").map(|_| "assertions".to_owned()));
+            found
+        };
+        runs.iter().flat_map(of_run).collect()
+    };
+    let (of_a, of_b) = (slow(a), slow(b));
+    if of_a == of_b {
+        return Vec::new();
+    }
+    let note = |(name, flags): (&str, BTreeSet<String>)| {
+        let flags: Vec<_> = flags.into_iter().collect();
+        let flags = flags.join(", ");
+        format!(
+            "the server of {name} was built with {flags}, which makes it slower: a difference is not only that of the versions or settings"
+        )
+    };
+    let slow = [("A", of_a), ("B", of_b)].into_iter().filter(|(_, flags)| !flags.is_empty());
+    slow.map(note).collect()
+}
+
+/// The blocks that were compared as one.
+fn merged_blocks(comparison: &Comparison) -> Option<String> {
+    let effects = comparison.figures().filter_map(|figure| figure.effect.as_ref());
+    let is_merged = effects.into_iter().any(|effect| effect.design.blocks < comparison.blocks);
+    is_merged.then(|| number_of(comparison.blocks as u64, "block"))
+}
+
+/// Whether the two groups overlap in time.
+fn overlap(a: &[&Record], b: &[&Record]) -> bool {
+    let span = |runs: &[&Record]| {
+        let starts = runs.iter().map(|run| run.started_at);
+        starts.clone().min().zip(starts.max())
+    };
+    match (span(a), span(b)) {
+        (Some((first_a, last_a)), Some((first_b, last_b))) => first_a < last_b && first_b < last_a,
+        _ => false,
+    }
+}
+
+/// Whether a stage starts with intervals whose rate differs so much that they change that of the whole stage by
+/// more than the smallest relevant effect (MSER-5).
+fn includes_warm_up(run: &Record, effect: f64) -> bool {
+    let throughput = Figure::throughput_of(&run.plan.work);
+    run.stages.iter().any(|stage| {
+        let intervals: Vec<(f64, u64)> = stage
+            .session_loop
+            .series
+            .iter()
+            .map(|point| (point.seconds, throughput.count_in(point)))
+            .collect();
+        let seconds: f64 = intervals.iter().map(|(seconds, _)| seconds).sum();
+        let count: u64 = intervals.iter().map(|(_, count)| count).sum();
+        warm_up(&intervals).is_some_and(|start| {
+            let whole_per_s = count as f64 / seconds.max(f64::MIN_POSITIVE);
+            start.intervals > 0 && (whole_per_s / start.after_per_s - 1.0).abs() > effect
+        })
+    })
+}
+
+/// How many of these runs have each mark.
+pub fn marked<'a>(runs: impl Iterator<Item = &'a Record>) -> Vec<(&'static str, usize)> {
+    let mut counts = IndexMap::new();
+    for mark in runs.flat_map(Record::marks) {
+        *counts.entry(mark).or_insert(0) += 1;
+    }
+    counts.into_iter().collect()
+}

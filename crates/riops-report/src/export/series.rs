@@ -1,0 +1,111 @@
+//! A row per interval of each stage.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::table::{Column, ExportError, Row, after, column, csv_columns, csv_table};
+use riops_model::figure::{
+    COUNTS, Count, ERRORS, FAILED, LATE, RECONNECTS, RETRIES, SKIPPED, Statistic, per_second,
+};
+use riops_model::record::{LatencyKind, Point, Record};
+
+/// A value that was read this long after the end of an interval is that of its end, in seconds.
+const NEAR_S: f64 = 0.05;
+
+/// An interval of a stage.
+struct Interval<'a> {
+    row: Row<'a>,
+    /// What the intervals of the stage count. Found once for all of them: a series may have 100,000.
+    known: &'a [&'static str],
+    point: &'a Point,
+}
+
+pub(super) fn table(records: &[Record]) -> Result<String, ExportError> {
+    let known = |row: &Row<'_>| -> Vec<&'static str> {
+        let known = COUNTS.iter().filter(|each| each.is_known(row.record, row.stage));
+        known.map(|each| each.key).collect()
+    };
+    let rows: Vec<_> = Row::all(records).map(|row| (row, known(&row))).collect();
+    let intervals = rows.iter().flat_map(|(row, known)| {
+        let points = row.stage.session_loop.series.iter();
+        points.map(move |point| Interval { row: *row, known, point })
+    });
+    let mut columns = columns();
+    columns.extend(probes(records));
+    csv_table(&columns, intervals)
+}
+
+fn columns<'a>() -> Vec<Column<Interval<'a>>> {
+    let mut columns = csv_columns! { each: Interval<'a> => {
+        run_id: each.row.record.id.to_string(),
+        workload: &each.row.record.workload,
+        label: &each.row.record.label,
+        stage: each.row.number,
+        stage_name: &each.row.stage.name,
+        ended_at: each.ended_at().map(|at| at.to_string()),
+        t_s: each.point.t_s,
+        seconds: each.point.seconds,
+        transactions: each.point.transactions,
+        rows: each.row.has_rows().then_some(each.point.rows),
+        transactions_per_s: per_second(each.point.transactions, each.point),
+        rows_per_s: per_second(each.point.rows, each.point).filter(|_| each.row.has_rows()),
+    }};
+    columns.extend([&ERRORS, &FAILED, &LATE, &SKIPPED, &RETRIES].map(count));
+    columns.extend(csv_columns! { each: Interval<'a> => { backlog_starts: each.point.backlog }});
+    columns.push(count(&RECONNECTS));
+    columns.extend(csv_columns! { each: Interval<'a> => {
+        read_statements: each.statements(each.point.queries.read),
+        write_statements: each.statements(each.point.queries.write),
+        other_statements: each.statements(each.point.queries.other),
+        percentile: each.point.percentile_us.map(|_| each.row.record.plan.percentile),
+        percentile_us: each.point.percentile_us,
+    }});
+    for kind in LatencyKind::ALL {
+        columns.extend(Statistic::of_series().map(|of| {
+            column(of.column(kind), move |each: &Interval<'a>| of.of_point(each.point, kind))
+        }));
+    }
+    columns.extend(csv_columns! { each: Interval<'a> => {
+        node_transactions: nodes(each.point),
+        mean_us: each.point.mean_us,
+    }});
+    columns
+}
+
+/// The values of the queries of the user at the ends of the intervals.
+fn probes<'a>(records: &[Record]) -> Vec<Column<Interval<'a>>> {
+    let all = records.iter().flat_map(|record| &record.stages).flat_map(|each| &each.query_series);
+    let names: BTreeSet<String> = all.map(|series| series.name.clone()).collect();
+    let probe = |name: String| {
+        column(format!("probe_{name}"), move |each: &Interval<'a>| {
+            let mut series = each.row.stage.query_series.iter();
+            series.find(|series| series.name == name)?.at(each.point.t_s + NEAR_S)
+        })
+    };
+    names.into_iter().map(probe).collect()
+}
+
+/// The column of a count.
+fn count<'a>(count: &'static Count) -> Column<Interval<'a>> {
+    column(count.key, move |each: &Interval<'a>| {
+        (count.of)(each.point).filter(|_| each.known.contains(&count.key))
+    })
+}
+
+impl Interval<'_> {
+    /// The end of the interval, if the start of the stage is known.
+    fn ended_at(&self) -> Option<Timestamp> {
+        after(self.row.stage.started_at?, self.point.t_s)
+    }
+
+    /// Records without any statement did not count them.
+    fn statements(&self, count: u64) -> Option<u64> {
+        (!self.row.stage.session_loop.queries.is_none()).then_some(count)
+    }
+}
+
+/// The transactions of each node, separated by semicolons.
+fn nodes(point: &Point) -> String {
+    point.nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(";")
+}

@@ -1,0 +1,200 @@
+//! A stage in progress, as a terminal shows it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::document::Document;
+use crate::interval::{NOTHING_FINISHED, counters, latencies, seconds};
+use crate::sections::waits::named;
+use crate::words;
+use riops_model::figure::Figure;
+use riops_model::plan::{ObserveRun, Plan, Stop};
+use riops_model::record::{LiveTotals, Point, ProbePoint, Sampled};
+use riops_model::units::Span;
+use riops_model::units::format::{count, percent, rate, truncated};
+
+/// Intervals of the curve of the rate.
+const CURVE_COLUMNS: usize = 24;
+/// Heights of the curve, from low to high.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Wait events that are named.
+const WAITS_MAX: usize = 4;
+/// Samples that are kept: those of the start, with which the speed of the processor is compared, and the last one.
+const SAMPLES_MAX: usize = 4;
+
+/// What is known about a stage in progress.
+#[derive(Debug, Clone)]
+pub struct LiveView {
+    plan: Plan,
+    last: Option<Point>,
+    totals: LiveTotals,
+    /// Main rate of the last intervals.
+    rates: VecDeque<f64>,
+    sampled: Sampled,
+}
+
+impl LiveView {
+    /// A stage of this plan that starts.
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            plan: plan.clone(),
+            last: None,
+            totals: LiveTotals::default(),
+            rates: VecDeque::with_capacity(CURVE_COLUMNS),
+            sampled: Sampled::default(),
+        }
+    }
+
+    /// Adds an interval.
+    pub fn add(&mut self, point: &Point) {
+        self.totals.add(point);
+        if self.rates.len() == CURVE_COLUMNS {
+            self.rates.pop_front();
+        }
+        let number = Figure::throughput_of(&self.plan.work).count_in(point);
+        self.rates.push_back(number as f64 / point.seconds.max(f64::MIN_POSITIVE));
+        self.last = Some(point.clone());
+    }
+
+    /// Adds a sample of the counters.
+    pub fn add_sample(&mut self, sample: &ProbePoint) {
+        self.sampled.waits.clone_from(&sample.waits);
+        let points = &mut self.sampled.points;
+        if points.len() == SAMPLES_MAX {
+            points.pop();
+        }
+        points.push(sample.clone());
+    }
+
+    /// The share of the stage that is done, 0 to 1, and the same as a text with the time that is left.
+    pub fn progress(&self) -> (f64, String) {
+        let t_s = self.last.as_ref().map_or(0.0, |point| point.t_s);
+        // The end of an observed command is not known.
+        if self.plan.work.get::<ObserveRun>().is_some_and(|run| !run.command.is_empty()) {
+            return (0.0, format!("{} s", seconds(t_s, &self.plan, 0)));
+        }
+        let (done, all) = match self.plan.stop {
+            Stop::DurationS(seconds) => (t_s, seconds),
+            Stop::Transactions(count) => (self.totals.transactions as f64, count as f64),
+            Stop::Rows(count) => (self.totals.rows as f64, count as f64),
+        };
+        let share = (done / all.max(f64::MIN_POSITIVE)).min(1.0);
+        let text = match self.plan.stop {
+            Stop::DurationS(all_s) => format!("{}/{all_s} s", seconds(t_s, &self.plan, 0)),
+            Stop::Transactions(_) | Stop::Rows(_) => percent(share),
+        };
+        let left_s = (t_s / share - t_s).ceil();
+        let left = Duration::try_from_secs_f64(left_s).ok().filter(|left| !left.is_zero());
+        let left = left.map_or_else(String::new, |left| format!(" · {} left", Span(left)));
+        (share, text + &left)
+    }
+
+    /// The last interval in parts of one line, the most important first.
+    pub fn parts(&self) -> Vec<(u8, String)> {
+        let (_, latencies) = self.latencies();
+        let parts = [self.headline(), self.counts(), latencies];
+        (1..).zip(parts).filter(|(_, text)| !text.is_empty()).collect()
+    }
+
+    fn headline(&self) -> String {
+        let unit = words::of(&self.plan.work).measure().unit();
+        format!("{} {unit}", rate(self.rates.back().copied().unwrap_or_default()))
+    }
+
+    fn latencies(&self) -> (&'static str, String) {
+        let Some(point) = &self.last else {
+            return ("latency", String::new());
+        };
+        let (label, parts) = latencies(point, &self.plan);
+        (label, if parts.is_empty() { NOTHING_FINISHED.to_owned() } else { parts.join(" · ") })
+    }
+
+    /// Errors, retries and late transactions so far, and those that wait.
+    fn counts(&self) -> String {
+        let backlog = self.last.as_ref().and_then(|point| point.backlog);
+        let counters = counters(&self.totals, backlog).into_iter();
+        let counters = counters.filter(|(number, _)| *number > 0);
+        let texts = counters.map(|(number, name)| format!("{} {name}", count(number)));
+        texts.collect::<Vec<_>>().join(" · ")
+    }
+
+    /// The last interval, the errors so far, and what the server and the machine do.
+    pub fn document(&self) -> Document {
+        let mut document = Document::default();
+        if self.last.is_none() {
+            return document;
+        }
+        let measure = words::of(&self.plan.work).measure();
+        document.line(measure.name, format!("{}  {}", self.headline(), self.curve()));
+        let (label, latencies) = self.latencies();
+        document.line(label, latencies);
+        document.known("counts", self.counts());
+        document.known("wait events", named(&self.sampled.waits, WAITS_MAX));
+        let busy = self.sampled.points.last().and_then(|sample| sample.machine_busy_share);
+        let busy = busy.map(|busy| format!("{} of CPU busy", percent(busy)));
+        let speed = self.sampled.processor_speeds().last().copied();
+        let speed = speed.map(|speed| format!("processor speed {} of the start", percent(speed)));
+        document
+            .known("machine", [busy, speed].into_iter().flatten().collect::<Vec<_>>().join(" · "));
+        document
+    }
+
+    /// The rates of the last intervals as a line of bars, from zero to the highest one.
+    fn curve(&self) -> String {
+        let highest = self.rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let height = |rate: &f64| truncated((rate / highest * HEIGHTS.len() as f64).ceil());
+        let bars = self.rates.iter().map(|rate| HEIGHTS.get(height(rate).saturating_sub(1)));
+        bars.flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{document_text, example_record};
+    use riops_model::record::WaitShare;
+
+    fn view(stop: Stop) -> LiveView {
+        let record = example_record();
+        let mut view = LiveView::new(&Plan { stop, ..record.plan.clone() });
+        for (t_s, rows) in [(1.0, 1_200_000), (2.0, 600_000), (3.0, 0), (4.0, 912_000)] {
+            let mut point = record.stages[0].session_loop.series[0].clone();
+            point.rows = rows;
+            (point.t_s, point.seconds, point.errors) = (t_s, 1.0, 2);
+            view.add(&point);
+        }
+        for work_us in [10.0, 10.0, 10.0, 11.0, 20.0] {
+            view.add_sample(&ProbePoint {
+                machine_busy_share: Some(0.97),
+                processor_work_us: Some(work_us),
+                waits: vec![
+                    WaitShare { event: "CPU".to_owned(), share: 0.9 },
+                    WaitShare { event: "IO:DataFileRead".to_owned(), share: 0.1 },
+                ],
+                ..ProbePoint::default()
+            });
+        }
+        view
+    }
+
+    #[test]
+    fn shows_the_last_interval_the_errors_so_far_and_what_the_server_waits_for() {
+        let view = view(Stop::DurationS(10.0));
+        assert_eq!(view.progress(), (0.4, "4/10 s · 6s left".to_owned()));
+        insta::assert_snapshot!(document_text(&view.document(), 60));
+    }
+
+    #[test]
+    fn the_time_that_is_left_follows_from_what_is_done() {
+        let (share, text) = view(Stop::Rows(27_120_000)).progress();
+        assert_eq!((share, text.as_str()), (0.1, "10% · 36s left"));
+        let (share, text) = LiveView::new(&Plan::default()).progress();
+        assert_eq!((share, text.as_str()), (0.0, "0/10 s"));
+        let done = view(Stop::DurationS(4.0)).progress();
+        assert_eq!(done, (1.0, "4/4 s".to_owned()));
+        let observed =
+            ObserveRun { command: vec!["true".to_owned()].into(), ..ObserveRun::default() };
+        let plan = Plan { work: observed.into(), stop: Stop::Transactions(1), ..Plan::default() };
+        assert_eq!(LiveView::new(&plan).progress(), (0.0, "0 s".to_owned()));
+    }
+}

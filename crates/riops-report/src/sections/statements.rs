@@ -1,0 +1,130 @@
+//! What the server executed, by statement.
+
+use crate::document::Document;
+use crate::sections::stage_name;
+use crate::table::{Table, number, word};
+use riops_model::record::{Record, StageRecord, StatementUse};
+use riops_model::units::format::{bytes_each, count, duration_us, number_of, percent, rate};
+use riops_model::units::text::shortened;
+
+/// Statements of the run, and of others, that a text names.
+const NAMED_MAX: usize = 3;
+/// Other statements with less time than this share of all are not named in a text.
+const SHARE_MIN: f64 = 0.05;
+/// Maximum number of characters of a statement in a text and in a table.
+const TEXT_MAX: usize = 70;
+const CELL_MAX: usize = 400;
+
+/// The longest statements, with what an execution took.
+pub(crate) fn statements(document: &mut Document, stage: &StageRecord) {
+    let all = of(stage);
+    let time = |each: &StatementUse| each.exec_us + each.plan_us;
+    let sum: f64 = all.iter().map(time).sum();
+    let named = |is_own: bool| {
+        let those = all.iter().filter(move |each| each.is_own == is_own);
+        those.filter(move |each| is_own || time(each) >= SHARE_MIN * sum).take(NAMED_MAX)
+    };
+    document.lines("statements", named(true).map(text));
+    document.lines("others", named(false).map(text));
+}
+
+fn of(stage: &StageRecord) -> &[StatementUse] {
+    stage.database.as_ref().map_or(&[], |database| &database.statements)
+}
+
+/// What an execution needed: rows, blocks, WAL.
+fn text(statement: &StatementUse) -> String {
+    let calls = statement.calls.max(1) as f64;
+    let each = |total: u64| total as f64 / calls;
+    let mut parts = vec![
+        format!("{} each", duration_us(statement.exec_us / calls)),
+        number_of(statement.calls, "call"),
+        format!("{} rows", rate(each(statement.rows))),
+        format!("{} blocks", rate(each(statement.blocks_hit + statement.blocks_read))),
+    ];
+    if let Some(wal) = statement.wal_bytes.filter(|&wal| wal > 0) {
+        parts.push(format!("WAL {}", bytes_each(each(wal))));
+    }
+    if statement.plan_us > 0.0 {
+        parts.push(format!("planning {}", duration_us(statement.plan_us / calls)));
+    }
+    if statement.jit_us > 0.0 {
+        parts.push(format!("JIT {}", percent(statement.jit_us / statement.exec_us.max(1e-9))));
+    }
+    format!("{}: {}", shortened(&statement.query, TEXT_MAX), parts.join(", "))
+}
+
+/// All statements of all stages.
+pub(crate) fn table(record: &Record) -> Table {
+    let stages = record.stages.iter();
+    let rows = stages.flat_map(|stage| of(stage).iter().map(move |statement| (stage, statement)));
+    let table = Table::of("statements", rows, |(stage, statement)| {
+        let calls = statement.calls.max(1) as f64;
+        let each = |total: u64| rate(total as f64 / calls);
+        let time = |us: f64| duration_us(us / calls);
+        let if_any = |us: f64| Some(us).filter(|&us| us > 0.0).map(time);
+        let temporary = Some(statement.temporary_blocks).filter(|&blocks| blocks > 0);
+        let wal = statement.wal_bytes.map(|bytes| bytes_each(bytes as f64 / calls));
+        [
+            (word("stage"), stage_name(record, stage).into()),
+            (word("of"), if statement.is_own { "run" } else { "others" }.into()),
+            (word("statement"), shortened(&statement.query, CELL_MAX).into()),
+            (number("calls"), count(statement.calls).into()),
+            (number("execution"), time(statement.exec_us).into()),
+            (number("planning"), if_any(statement.plan_us).into()),
+            (number("JIT"), if_any(statement.jit_us).into()),
+            (number("rows"), each(statement.rows).into()),
+            (number("blocks hit"), each(statement.blocks_hit).into()),
+            (number("blocks read"), each(statement.blocks_read).into()),
+            (number("dirtied"), each(statement.blocks_dirtied).into()),
+            (number("temporary blocks"), temporary.map(each).into()),
+            (number("WAL"), wal.into()),
+        ]
+    });
+    table
+        .with_note("per call, from pg_stat_statements over the whole stage, with warm-up and drain")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example_record;
+    use riops_model::record::DatabaseUse;
+
+    #[test]
+    fn the_statements_of_the_run_and_long_ones_of_others_are_named() {
+        let statement = |query: &str, is_own: bool, exec_us: f64| StatementUse {
+            query: query.to_owned(),
+            is_own,
+            calls: 2_000,
+            rows: 200_000,
+            exec_us,
+            blocks_hit: 206_000,
+            wal_bytes: Some(0),
+            ..StatementUse::default()
+        };
+        let mut record = example_record();
+        record.stages[0].database = Some(DatabaseUse {
+            statements: vec![
+                StatementUse { jit_us: 40_000.0, ..statement("select\n  1", true, 160_000.0) },
+                statement("vacuum t", false, 40_000.0),
+                statement("select now()", false, 10.0),
+            ],
+            ..DatabaseUse::default()
+        });
+        let facts = crate::document::facts(|document| {
+            statements(document, &record.stages[0]);
+        });
+        let lines: Vec<_> = facts.iter().flat_map(|fact| &fact.texts).collect();
+        assert_eq!(
+            lines,
+            [
+                "select 1: 80.0 µs each, 2,000 calls, 100 rows, 103 blocks, JIT 25%",
+                "vacuum t: 20.0 µs each, 2,000 calls, 100 rows, 103 blocks"
+            ]
+        );
+        assert_eq!(facts[1].label, "others");
+        assert_eq!(table(&record).rows.len(), 3);
+        assert_eq!(shortened("éééé", 3), "ééé…");
+    }
+}

@@ -1,0 +1,110 @@
+//! The result of a bisection: the commit, the path to it, and a chart of the path.
+
+use crate::chart::{
+    Axis, AxisScale, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,
+};
+use crate::document::{Findings, Tone};
+use crate::effect::{IntervalColumn, change_text};
+use crate::table::{Table, number, word};
+use riops_model::stats::RatioInterval;
+use riops_model::study::{BisectCommit, BisectStep, BisectView, GateVerdict};
+use riops_model::units::format::{number_of, percent, short_id};
+
+/// Characters of the name of a commit.
+const COMMIT_CHARS: usize = 12;
+
+/// Returns the document of the result.
+pub fn bisection(view: &BisectView) -> Findings {
+    let short = |commit: &str| commit.get(..COMMIT_CHARS).unwrap_or(commit).to_owned();
+    let (good, bad) = (short(&view.good), short(&view.bad));
+    let mut found = Findings::new(format!("riops bisect · {good} to {bad}"));
+    found.conditions.line("commits", number_of(view.commits as u64, "commit"));
+    let error = format!(
+        "each commit is compared with {good}; a false verdict has a probability of at most {}, over all steps",
+        percent(view.error)
+    );
+    found.conditions.line("method", error);
+    let intervals = intervals(view);
+    found.results.table(Table::of("steps", &view.steps, |step| {
+        let row = step.figure.as_ref();
+        let against = row.and_then(|row| row.against.as_ref());
+        let interval = against.and_then(|against| against.interval);
+        [
+            (number("step"), step.position.to_string().into()),
+            (word("commit"), step.of.commit.get(..COMMIT_CHARS).into()),
+            (word("subject"), step.of.subject.as_str().into()),
+            (word("figure"), row.map(|row| row.figure.heading()).into()),
+            (number("change"), against.map(|against| change_text(against.ratio)).into()),
+            (number(&intervals.title), interval.map(|of| intervals.text(of)).into()),
+            (word("verdict"), verdict(step).into()),
+            (word("experiment"), step.experiments.first().map(|id| short_id(id)).into()),
+        ]
+    }));
+    if let Some(chart) = chart(view) {
+        found.results.chart(chart);
+    }
+    let named = |each: &BisectCommit| format!("{} {}", short(&each.commit), each.subject);
+    let several = "the first slow commit is one of these: not all could be judged".to_owned();
+    let is_not_slower = |step: &BisectStep| step.verdict == Some(GateVerdict::NotSlower);
+    let none = if view.steps.first().is_some_and(is_not_slower) {
+        "nothing: the bad commit is not slower than the good one".to_owned()
+    } else {
+        "nothing yet: it ended early, and the same command continues it".to_owned()
+    };
+    let (text, tone, named) = match view.found.as_slice() {
+        [] => (none, Tone::Warn, None),
+        [only] => (format!("the first slow commit: {}", named(only)), Tone::Bad, None),
+        all => (several, Tone::Warn, Some(all.iter().map(named))),
+    };
+    found.conclusion.toned("found", text, tone);
+    found.conclusion.lines("", named.into_iter().flatten());
+    found
+}
+
+fn verdict(step: &BisectStep) -> String {
+    match step.verdict {
+        Some(GateVerdict::Slower) => "slow".to_owned(),
+        Some(GateVerdict::NotSlower) => "not slower".to_owned(),
+        Some(GateVerdict::Inconclusive) => "skipped: inconclusive".to_owned(),
+        Some(GateVerdict::Failed) => "skipped: a run failed".to_owned(),
+        None => format!("skipped: {}", step.reason),
+    }
+}
+
+/// The column with the intervals of all steps.
+fn intervals(view: &BisectView) -> IntervalColumn {
+    let against = view.steps.iter().filter_map(|step| step.figure.as_ref()?.against.as_ref());
+    IntervalColumn::of(against.filter_map(|against| against.interval))
+}
+
+/// The change of each measured commit by its position in the history.
+fn chart(view: &BisectView) -> Option<Chart> {
+    let percent_of = |ratio: f64| rounded((ratio - 1.0) * 100.0);
+    let point = |step: &BisectStep| {
+        let against = step.figure.as_ref()?.against.as_ref()?;
+        let of_interval = |of: RatioInterval| (percent_of(of.low), percent_of(of.high));
+        Some(Estimated {
+            x: step.position as f64,
+            y: percent_of(against.ratio),
+            interval: against.interval.map(of_interval),
+            label: step.of.commit.get(..7).map(str::to_owned),
+            ..Estimated::default()
+        })
+    };
+    let mut points: Vec<Estimated> = view.steps.iter().filter_map(point).collect();
+    points.sort_by(|one, other| one.x.total_cmp(&other.x));
+    let bounds = points.iter().flat_map(|point| point.interval.map_or([point.y; 2], Into::into));
+    let (low, high) = bounds.fold((0.0_f64, 0.0_f64), |(low, high), y| (low.min(y), high.max(y)));
+    if points.len() < 2 || low >= high {
+        return None;
+    }
+    let series = vec![PointSeries { label: "change".to_owned(), style: PointStyle::Line, points }];
+    let axis = |label, unit, range| Axis::of(label, unit, AxisScale::Linear).within(range);
+    let both = [
+        axis("commits after the good one", Unit::Count, (0.0, view.commits as f64)),
+        axis("change", Unit::Percent, (low * 1.1, high * 1.1)),
+    ];
+    let summary = format!("Change of {} measured commits against the good one.", view.steps.len());
+    let chart = Chart::new("bisect", "Change by commit", summary, both, Content::points(series));
+    Some(Chart { interval: intervals(view).title, ..chart })
+}

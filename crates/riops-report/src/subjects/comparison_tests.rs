@@ -1,0 +1,462 @@
+use std::ops::Range;
+use std::slice::from_ref;
+
+use super::*;
+use crate::chart::{Chart, Content};
+use crate::render::png::chart_png;
+use crate::{example_oltp, example_record};
+use crate::{findings_markdown, findings_text};
+use riops_model::comparison::{
+    BLOCK_TAG, ComparisonError, PartChange, RUNS_MAX, TimeChange, require_comparable,
+};
+use riops_model::figure::Figure;
+use riops_model::plan::ImportedRun;
+use riops_model::record::Histogram;
+use riops_model::record::{CommandRecord, ImportRecord, LatencySummary, StartSource, TimePart};
+use riops_model::stats::Outcome;
+use riops_model::summary::RunKey;
+use riops_model::units::Nanos;
+
+/// A run with this rate in thousands of rows per second and latencies around `us`.
+fn run(number: u32, thousands: f64, us: u64) -> Record {
+    let mut record = example_record();
+    record.id = uuid::Uuid::from_u128(number.into());
+    record.started_at =
+        jiff::Timestamp::from_second(1_700_000_000 + i64::from(number) * 60).unwrap();
+    let stage = &mut record.stages[0];
+    stage.throughput.rows_per_s = thousands * 1e3;
+    let mut histogram = Histogram::new().unwrap();
+    for step in 0..10_000_u64 {
+        histogram.record(Nanos((us * 1_000) * (10_000 + step) / 10_000));
+    }
+    let each = &mut stage.session_loop;
+    each.histogram = Some(histogram.stored().unwrap());
+    each.service_us = Some(histogram.summary().unwrap());
+    record
+}
+
+fn shown(found: &Comparison) -> String {
+    findings_text(&comparison(found), 100)
+}
+
+fn in_block(mut record: Record, block: usize) -> Record {
+    record.tags.insert(BLOCK_TAG.to_owned(), block.to_string());
+    record
+}
+
+fn compared(a: &[Record], b: &[Record]) -> Comparison {
+    let (a, b) = (Group { name: "before", records: a }, Group { name: "after", records: b });
+    compare(a, b, &Settings::default()).unwrap()
+}
+
+/// Noise of the runs in percent.
+const NOISE: [f64; 8] = [0.3, -0.4, 0.1, 0.5, -0.2, -0.5, 0.2, 0.4];
+
+/// Eight runs of each group in blocks; B has `factor` times the rate of A.
+fn interleaved(factor: f64) -> (Vec<Record>, Vec<Record>) {
+    let of = |start: u32, factor: f64, shift: usize| -> Vec<Record> {
+        (0..NOISE.len())
+            .zip((start..).step_by(2))
+            .map(|(block, number)| {
+                let noise = 1.0 + NOISE[(block + shift) % NOISE.len()] / 100.0;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "about 500"
+                )]
+                let us = (500.0 / factor * noise) as u64;
+                in_block(run(number, 100.0 * factor * noise, us), block)
+            })
+            .collect()
+    };
+    (of(1, 1.0, 0), of(2, factor, 3))
+}
+
+#[test]
+fn a_lower_bound_keeps_only_a_verdict_that_a_higher_value_could_not_change() {
+    let (mut a, mut b) = interleaved(1.1);
+    let p99 = |a: &[Record], b: &[Record]| {
+        let found = compared(a, b);
+        let outcome = |figure| {
+            let found = found.figures().find(|each| each.figure == figure).unwrap();
+            found.effect.as_ref().unwrap().outcome
+        };
+        ((outcome(Figure::P50Us), outcome(Figure::P99Us)), shown(&found))
+    };
+    let bound = |record: &mut Record| {
+        let each = &mut record.stages[0].session_loop;
+        each.service_us.as_mut().unwrap().lower_bound_from = Some(99.0);
+    };
+    // The latency of B is lower, and that of A may be higher than it seems.
+    bound(&mut a[2]);
+    let (outcomes, text) = p99(&a, &b);
+    assert_eq!(outcomes, (Outcome::Faster, Outcome::Faster));
+    assert!(text.contains("≥ 995 µs") && text.contains("≤ -9."), "{text}");
+    // With that of B, nothing is known.
+    bound(&mut b[5]);
+    let (outcomes, text) = p99(&a, &b);
+    assert_eq!(outcomes, (Outcome::Faster, Outcome::Inconclusive));
+    assert_eq!(text.matches('≥').count(), 4, "{text}");
+}
+
+#[test]
+fn two_single_runs_have_no_verdict() {
+    let found = compared(&[run(1, 100.0, 500)], &[run(2, 200.0, 250)]);
+    assert!(found.is_of_single_runs() && !found.is_slower());
+    assert!(found.figures().all(|figure| figure.effect.is_none()));
+    let text = shown(&found);
+    assert!(text.contains("verdict      none: at least 4 runs of each are needed"), "{text}");
+    assert!(text.contains("one run per side is not enough for a verdict"), "{text}");
+    assert!(text.contains("repeat both with --repeat 4"), "{text}");
+    assert!(text.contains("×2.00"), "{text}");
+}
+
+#[test]
+fn a_difference_of_repeated_runs_is_faster_or_slower() {
+    let (a, b) = interleaved(1.1);
+    let found = compared(&a, &b);
+    assert_eq!(found.blocks, NOISE.len());
+    let main = found.figures().next().unwrap();
+    assert!(main.main && main.figure == Figure::RowsPerS);
+    assert_eq!(main.effect.as_ref().unwrap().outcome, Outcome::Faster);
+    assert!(!found.is_slower());
+    let reversed = compared(&b, &a);
+    assert!(reversed.is_slower());
+    assert!(shown(&reversed).contains("B is SLOWER: rows/s -9."), "{}", shown(&reversed));
+}
+
+#[test]
+fn runs_that_differ_by_less_than_the_smallest_relevant_effect_are_equivalent() {
+    let (a, b) = interleaved(1.001);
+    let found = compared(&a, &b);
+    let outcome = found.figures().next().unwrap().effect.as_ref().unwrap().outcome;
+    assert_eq!(outcome, Outcome::Equivalent, "{}", shown(&found));
+}
+
+#[test]
+fn four_blocks_have_a_verdict_and_a_note_that_they_were_merged() {
+    let (a, b) = interleaved(0.03);
+    let found = compared(&a[..4], &b[..4]);
+    assert!(found.is_slower() && !found.is_inconclusive(), "{}", shown(&found));
+    let note = "4 blocks are too few for a comparison within them";
+    assert!(found.notes.iter().any(|each| each.starts_with(note)), "{:?}", found.notes);
+    assert!(!compared(&a, &b).notes.iter().any(|each| each.contains("within them")));
+    // Too few for a verdict, with and without blocks.
+    let found = compared(&a[..3], &b[..3]);
+    assert!(!found.is_slower() && found.is_inconclusive());
+    let text = shown(&found);
+    assert!(
+        text.contains("verdict      inconclusive: at least 4 runs of each are needed"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_inconclusive_verdict_shows_no_effect() {
+    let (mut a, mut b) = interleaved(1.0);
+    let levels = [90.0, 140.0, 80.0, 130.0, 70.0, 150.0, 85.0, 120.0, 100.0];
+    for (run, thousands) in a.iter_mut().chain(&mut b).zip(levels.iter().cycle().step_by(2)) {
+        run.stages[0].throughput.rows_per_s = thousands * 1e3;
+    }
+    let lines = verdict_lines(&compared(&a, &b));
+    assert!(lines[0].0.starts_with("inconclusive: rows/s may differ by -"), "{lines:?}");
+    assert!(lines[0].0.contains("; a verdict probably needs "), "{lines:?}");
+}
+
+#[test]
+fn changes_that_round_to_zero_have_no_sign() {
+    let texts = [0.9996, 1.0004, 0.9994, 2.0, 12.34, 3_000.0].map(change_text);
+    assert_eq!(texts, ["0.0%", "0.0%", "-0.1%", "×2.00", "×12.3", "×3,000"]);
+}
+
+#[test]
+fn the_text_of_a_comparison() {
+    let (a, mut b) = interleaved(1.1);
+    for record in &mut b {
+        record.target.settings.insert("shared_buffers".to_owned(), "2GB".to_owned());
+    }
+    insta::assert_snapshot!(shown(&compared(&a, &b)));
+}
+
+#[test]
+fn the_markdown_of_a_comparison() {
+    let (a, b) = interleaved(1.1);
+    insta::assert_snapshot!(findings_markdown(&comparison(&compared(&a, &b))));
+}
+
+#[test]
+fn percentiles_of_a_group_are_means_that_belong_to_the_ratio_or_those_of_its_merged_histograms() {
+    let a = [run(1, 100.0, 100), run(3, 100.0, 300)];
+    let p50 = |b: &[Record]| {
+        let found = compared(&a, b);
+        let p50 = found.figures().find(|figure| figure.name == "p50").unwrap();
+        (p50.a.unwrap(), p50.b.unwrap(), p50.effect.as_ref().map(|effect| effect.ratio))
+    };
+    let (value, other, ratio) = p50(&[run(2, 100.0, 100), run(4, 100.0, 500)]);
+    assert!((other / value - ratio.unwrap()).abs() < 1e-9, "{value} {other} {ratio:?}");
+    // A single run has no ratio. One half of all values is below 200 µs and the other at 300 µs or more; the mean of the
+    // medians is 300 µs.
+    let (value, _, ratio) = p50(&[run(2, 100.0, 100)]);
+    assert!((199.0..202.0).contains(&value) && ratio.is_none(), "{value} {ratio:?}");
+}
+
+#[test]
+fn a_percentile_with_too_few_samples_is_not_shown() {
+    let few = |number| {
+        let mut record = run(number, 100.0, 500);
+        let mut histogram = Histogram::new().unwrap();
+        for _ in 0..300 {
+            histogram.record(Nanos(500_000));
+        }
+        let each = &mut record.stages[0].session_loop;
+        each.histogram = Some(histogram.stored().unwrap());
+        each.service_us = Some(histogram.summary().unwrap());
+        record
+    };
+    let found = compared(&[few(1)], &[few(2)]);
+    let names: Vec<_> = found.figures().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(names, ["rows/s", "p50"]);
+}
+
+#[test]
+fn invalid_runs_are_left_out_and_named() {
+    let (a, mut b) = interleaved(1.1);
+    b[2].verdict.valid = false;
+    let found = compared(&a, &b);
+    assert_eq!(found.b.left_out, [b[2].id.to_string()]);
+    assert_eq!(found.b.runs.len(), NOISE.len() - 1);
+    assert!(
+        found.notes.iter().any(|note| note.starts_with("1 run of B left out")),
+        "{:?}",
+        found.notes
+    );
+}
+
+#[test]
+fn groups_measured_one_after_the_other_have_a_note() {
+    let runs = |first: u32| -> Vec<Record> {
+        (first..first + 4)
+            .map(|number| run(number, 100.0 + f64::from(number) / 10.0, 500))
+            .collect()
+    };
+    let one_after_the_other = compared(&runs(1), &runs(5));
+    let note = "the groups were measured one after the other";
+    assert!(one_after_the_other.notes.iter().any(|each| each.starts_with(note)));
+    let (a, b) = interleaved(1.0);
+    assert!(!compared(&a, &b).notes.iter().any(|each| each.starts_with(note)));
+}
+
+#[test]
+fn keys_of_runs_show_what_cannot_be_compared() {
+    let key = |number: usize| RunKey { id: number.to_string(), workload: "rows".to_owned() };
+    let keys = |numbers: Range<usize>| numbers.map(key).collect::<Vec<_>>();
+    assert_eq!(require_comparable(&keys(0..1), &keys(1..RUNS_MAX)).unwrap(), "rows");
+    let error = require_comparable(&keys(0..1), &keys(1..RUNS_MAX + 1)).unwrap_err();
+    assert!(error.to_string().starts_with("10,001 runs are too many"), "{error}");
+    let error = require_comparable(&keys(0..RUNS_MAX), &keys(7..8)).unwrap_err();
+    assert!(matches!(error, ComparisonError::Common(id) if id == "7"));
+    let oltp = [RunKey { workload: "oltp".to_owned(), ..key(1) }];
+    let error = require_comparable(&keys(0..1), &oltp).unwrap_err();
+    assert!(matches!(error, ComparisonError::Workloads(names) if names == "oltp, rows"));
+    let imported = [RunKey { workload: "imported".to_owned(), ..key(1) }];
+    assert_eq!(require_comparable(&keys(0..1), &imported).unwrap(), "imported, rows");
+}
+
+#[test]
+fn groups_that_cannot_be_compared_are_refused() {
+    let error = |a: &[Record], b: &[Record]| {
+        let (a, b) = (Group { name: "a", records: a }, Group { name: "b", records: b });
+        compare(a, b, &Settings::default()).unwrap_err().to_string()
+    };
+    let one = run(1, 100.0, 500);
+    assert!(error(from_ref(&one), from_ref(&one)).contains("in both groups"));
+    let mut oltp = example_oltp();
+    oltp.id = uuid::Uuid::from_u128(9);
+    assert!(
+        error(from_ref(&one), &[oltp]).contains("rows") && !error(from_ref(&one), &[]).is_empty()
+    );
+    let mut invalid = [run(2, 100.0, 500), run(3, 100.0, 500)];
+    for record in &mut invalid {
+        record.verdict.valid = false;
+    }
+    assert!(error(&[one], &invalid).contains("no run of \"b\" is valid"));
+}
+
+#[test]
+fn a_page_compares_two_selections_or_two_labels() {
+    let (a, b) = interleaved(1.1);
+    let lead = |selections: &[(String, Vec<Record>)]| {
+        let facts = comparison_of(selections)?.conclusion.facts();
+        facts.into_iter().find(|fact| fact.label == "verdict").map(|fact| fact.texts.join(". "))
+    };
+    let of_two = lead(&[("x".to_owned(), a.clone()), ("y".to_owned(), b.clone())]);
+    assert!(of_two.unwrap().starts_with("B is FASTER"));
+    let each = |label: &str, runs: &[Record]| -> Vec<(String, Vec<Record>)> {
+        let named = |run: &Record| Record { label: Some(label.to_owned()), ..run.clone() };
+        runs.iter().map(|run| (run.id.to_string(), vec![named(run)])).collect()
+    };
+    // Ticked in any order.
+    let ticked = [each("new", &b), each("old", &a)].concat();
+    assert!(lead(&ticked).unwrap().starts_with("B is FASTER"));
+    let three = [each("new", &b), each("old", &a[..4]), each("other", &a[4..])].concat();
+    assert_eq!(lead(&three), None);
+}
+
+#[test]
+fn a_build_that_costs_speed_is_noted_if_the_servers_differ() {
+    let (mut a, mut b) = interleaved(1.1);
+    let noted = |a: &[Record], b: &[Record]| {
+        compared(a, b).notes.into_iter().find(|note| note.contains("was built with"))
+    };
+    let build = |runs: &mut [Record], flags: &str| {
+        for run in runs {
+            run.target.compiler_flags = Some(flags.to_owned());
+        }
+    };
+    build(&mut a, "-Wall -Os");
+    build(&mut b, "-Wall -O2 -g");
+    let note = noted(&a, &b).unwrap();
+    assert!(
+        note.starts_with("the server of A was built with -Os, which makes it slower"),
+        "{note}"
+    );
+    build(&mut b, "-Os -Wall");
+    assert_eq!(noted(&a, &b), None);
+}
+
+#[test]
+fn runs_that_include_a_warm_up_have_a_note() {
+    let (mut a, b) = interleaved(1.0);
+    let cold = |number: u64| riops_model::record::Point {
+        seconds: 1.0,
+        rows: if number < 4 { 50_000 } else { 100_000 + number * 37 % 500 },
+        ..riops_model::record::Point::default()
+    };
+    a[0].stages[0].session_loop.series = (0..20).map(cold).collect();
+    let notes = compared(&a, &b).notes;
+    let note = "in 1 of 8 runs of A, the measurement includes a warm-up that changes the rate by more than 2.0%";
+    assert!(notes.iter().any(|each| each.starts_with(note)), "{notes:?}");
+}
+
+/// The same results, as those of another tool.
+fn imported(mut record: Record) -> Record {
+    let run = ImportedRun { tool: "pgbench".to_owned(), ..ImportedRun::default() };
+    record.id = uuid::Uuid::from_u128(record.id.as_u128() + 100);
+    (record.workload, record.plan.work) = ("imported".to_owned(), run.into());
+    record.stages[0].name = "imported, pgbench".to_owned();
+    record.verdict.valid = false;
+    record.imported = Some(ImportRecord {
+        format: "pgbench".to_owned(),
+        files: Vec::new(),
+        imported_at: record.started_at,
+        start: StartSource::ImportTime,
+        unreported: Vec::new(),
+    });
+    record
+}
+
+#[test]
+fn an_imported_run_is_compared_with_one_that_counts_the_same() {
+    let measured = example_oltp();
+    let other = imported(measured.clone());
+    let comparison = compared(from_ref(&other), from_ref(&measured));
+    assert_eq!(comparison.workload, "imported, oltp");
+    let figures = &comparison.stages[0].figures;
+    let per_s = measured.stages[0].throughput.transactions_per_s;
+    assert_eq!((figures[0].figure, figures[0].a, figures[0].b), {
+        let rounded = Some(per_s.ln().exp());
+        (Figure::TransactionsPerS, rounded, rounded)
+    });
+    assert!(comparison.notes[0].contains("runs of A are imported"), "{:?}", comparison.notes);
+    // The settings of the server, for example, are unknown.
+    let mut other = other;
+    (other.plan.seed, other.target.settings) = (0, std::collections::BTreeMap::new());
+    other.plan.sessions += 1;
+    let changes = compared(from_ref(&other), from_ref(&measured)).changes;
+    let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(names, ["sessions"]);
+    let rows = run(1, 100.0, 500);
+    let groups = |a, b| (Group { name: "before", records: a }, Group { name: "after", records: b });
+    let (a, b) = groups(from_ref(&other), from_ref(&rows));
+    let error = compare(a, b, &Settings::default()).unwrap_err().to_string();
+    assert!(error.contains("no figure in common"), "{error}");
+    let (a, b) = groups(from_ref(&measured), from_ref(&rows));
+    let error = compare(a, b, &Settings::default()).unwrap_err().to_string();
+    assert!(error.contains("several workloads (oltp, rows)"), "{error}");
+}
+
+#[test]
+fn the_commands_of_the_same_script_are_compared() {
+    let command = |number: usize, title: &str, mean: f64| CommandRecord {
+        script: 1,
+        number,
+        title: title.to_owned(),
+        is_measured: true,
+        service_us: Some(LatencySummary { mean, ..example_latency() }),
+        ..CommandRecord::default()
+    };
+    let of = |number: u32, mean: f64| {
+        let mut record = run(number, 100.0, 500);
+        record.stages[0].session_loop.commands = vec![
+            command(2, "update accounts set balance = 1;", mean),
+            command(3, "end;", 50.0 + f64::from(number)),
+        ];
+        record
+    };
+    let a: Vec<_> = (0..4).map(|number| of(1 + 2 * number, 100.0 + f64::from(number))).collect();
+    let mut b: Vec<_> =
+        (0..4).map(|number| of(2 + 2 * number, 400.0 + f64::from(number))).collect();
+    let found = compared(&a, &b);
+    let names: Vec<_> = found.figures().map(|figure| figure.name.clone()).skip(4).collect();
+    assert_eq!(names, ["command 2 mean: update accounts set bala…", "command 3 mean: end;"]);
+    let first = found.figures().nth(4).unwrap();
+    assert_eq!(first.effect.as_ref().unwrap().outcome, Outcome::Slower);
+    // Another script: its commands are others.
+    b[0].stages[0].session_loop.commands[0].title = "delete from accounts;".to_owned();
+    assert!(compared(&a, &b).figures().all(|figure| !figure.name.starts_with("command")));
+}
+
+fn example_latency() -> LatencySummary {
+    example_record().stages[0].session_loop.service_us.clone().unwrap()
+}
+
+#[test]
+fn a_page_draws_the_runs_the_time_and_the_percentiles_and_a_text_does_not() {
+    let (a, b) = interleaved(1.1);
+    let mut found = compared(&a, &b);
+    let part = |part, change_us| {
+        let (a_us, b_us) = (100.0, 100.0 + change_us);
+        PartChange { part, a_us, b_us, change_us, interval: None, is_cause: true, beside: vec![] }
+    };
+    let parts =
+        vec![part(TimePart::Lock, -250.0), part(TimePart::Cpu, 40.0), part(TimePart::Wal, 2.0)];
+    found.stages[0].time =
+        Some(TimeChange { a_us: 1_000.0, b_us: 800.0, parts, candidates: vec![] });
+    let findings = comparison(&found);
+    let charts: Vec<_> = findings.results.charts().collect();
+    let titles: Vec<_> = charts.iter().map(|chart| chart.title.as_str()).collect();
+    assert_eq!(titles, ["Runs", "Time of a transaction", "Latency by percentile"]);
+    let points = |chart: &Chart| match &chart.plot.content {
+        Content::Points { series, names, .. } => (series.clone(), names.clone()),
+        content => panic!("{content:?}"),
+    };
+    // The third block, left and right of its number.
+    let (runs, _) = points(charts[0]);
+    let third =
+        |side: usize| (runs[side].points.len(), runs[side].points[2].x, runs[side].points[2].y);
+    assert_eq!(third(0), (8, 2.88, 100_100.0));
+    assert_eq!(third(1), (8, 3.12, 109_450.0));
+    let (low, high) = charts[0].plot.y.range.unwrap();
+    assert!(low > 90_000.0 && high < 120_000.0, "{low} {high}");
+    // Each bar begins where the one before ended. What the named parts leave open is the rest.
+    let (time, names) = points(charts[1]);
+    let ends: Vec<f64> = time[0].points.iter().map(|point| point.y).collect();
+    assert_eq!(ends, [1_000.0, 750.0, 790.0, 800.0, 800.0]);
+    assert_eq!(names, ["A", "lock", "CPU", "rest", "B"]);
+    assert_eq!(time[0].points[1].label.as_deref(), Some("-250 µs"));
+    for chart in charts {
+        chart_png(chart, "").unwrap();
+    }
+    let text = shown(&found);
+    assert!(titles.iter().all(|title| !text.contains(title)), "{text}");
+}

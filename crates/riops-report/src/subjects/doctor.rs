@@ -1,0 +1,193 @@
+//! The results of `riops doctor` as text.
+
+use crate::document::{Document, Hint};
+use riops_model::record::diagnosis::{Calibration, Diagnosis, Level};
+use riops_model::record::{DiskLimit, LatencySummary};
+use riops_model::units::format::{bytes_text, count, duration_us, percent, rate};
+
+const GB: f64 = 1e9;
+
+/// The diagnosis of a server and of this client.
+pub fn diagnosis_document(found: &Diagnosis) -> Document {
+    let mut document = Document::default();
+    let server = &found.server;
+    document.line("server", format!("{} {}", server.flavor, server.version));
+    document.line("", &server.version_text);
+    document.line("database", format!("{} on {}", found.database, found.address));
+    document.line("encryption", found.encryption.as_deref().unwrap_or("none"));
+    document.lines("pooler", found.pooler.as_ref().map(ToString::to_string));
+    let [min, median] = [found.round_trip_min_us, found.round_trip_median_us].map(duration_us);
+    document.line("round trip", format!("min {min} · median {median}"));
+    // Without the sign of a rounding error: "-0.000 s".
+    let offset_s = if found.clock_offset_s.abs() < 0.000_5 { 0.0 } else { found.clock_offset_s };
+    document.line("clock", format!("{offset_s:+.3} s relative to this client"));
+    let free = |bytes| format!("{:.1} GB free for the server's data", bytes as f64 / GB);
+    document.lines("disk", found.disk_free_bytes.map(free));
+    document.lines("dataset", found.dataset.as_ref().map(ToString::to_string));
+    document.gap();
+    let settings = found.settings.iter().map(|(name, value)| format!("{name} = {value}"));
+    document.lines("settings", settings);
+    document.gap();
+    client(&mut document, found);
+    document.gap();
+    if found.findings.is_empty() {
+        document.line("findings", "none");
+    }
+    for finding in &found.findings {
+        let label = match finding.level {
+            Level::Warning => "WARNING",
+            Level::Note => "note",
+        };
+        document.line(label, format!("{}: {}", finding.about, finding.text));
+    }
+    document
+}
+
+fn client(document: &mut Document, found: &Diagnosis) {
+    let machine = &found.client;
+    document.line("client", format!("{}, {}", machine.host, machine.kernel));
+    let model = machine.cpu_model.as_deref().unwrap_or("unknown model");
+    let governor = machine.cpu_governor.as_ref();
+    let governor = governor.map_or_else(String::new, |governor| format!(", governor {governor}"));
+    document.line("", format!("{} CPUs ({model}{governor})", machine.cpus));
+    document.line("", format!("{:.1} GB of memory", machine.memory_bytes as f64 / GB));
+    let virtualization = machine.virtualization.as_ref();
+    document.lines("", virtualization.map(|name| format!("virtualization: {name}")));
+    let limit = |number: Option<u64>| number.map_or_else(|| "unlimited".to_owned(), count);
+    let [files, ports] = [found.limits.files, found.limits.ports].map(limit);
+    let clock = found.limits.clock_source.as_deref().unwrap_or("unknown");
+    document.line("limits", format!("{files} open files, {ports} local ports, clock {clock}"));
+}
+
+/// The maximum throughput of the client.
+pub fn calibration_document(found: &Calibration) -> Document {
+    let mut document = Document::default();
+    let Calibration { sessions, workers, .. } = found;
+    let [per_s, per_cpu] = [found.transactions_per_s, found.transactions_per_s_and_cpu].map(rate);
+    let text = format!(
+        "{per_s} transactions/s with {sessions} sessions on {workers} workers, against a null server"
+    );
+    document.line("client", text);
+    let each = duration_us(found.cpu_us_per_transaction);
+    let text = format!("{each} per transaction: at most {per_cpu} transactions/s per processor");
+    document.line("CPU", text);
+    let ends =
+        |of: &LatencySummary| format!("p50 {} · p99 {}", duration_us(of.p50), duration_us(of.p99));
+    let service = found.service_us.as_ref().map(ends);
+    let minimum = |ends| format!("{ends}: the minimum of every latency measured here");
+    document.lines("latency", service.map(minimum));
+    let stalls = found.away_us.as_ref().map(ends);
+    document.lines("stalls", stalls.map(|ends| format!("poll-loop {ends}")));
+    let used = percent(found.cpu_us_per_transaction * found.transactions_per_s / 1e6);
+    let text =
+        format!("client and null server shared this machine; the workers used {used} of one CPU");
+    document.line("note", text);
+    document
+}
+
+/// The maximum rates of a device.
+pub fn disk_document(found: &DiskLimit, server_options: &str) -> Document {
+    let mut document = Document::default();
+    let DiskLimit { device, tool, .. } = found;
+    let (file, time) = (bytes_text(found.file_bytes), duration_us(found.seconds * 1e6));
+    let text =
+        format!("{device}, measured by {tool} with direct I/O: a file of {file}, {time} per test");
+    document.line("device", text);
+    let lines = [
+        ("sequential", "read", &found.sequential_read, "1 MiB, queue depth 16"),
+        ("", "write", &found.sequential_write, "1 MiB, queue depth 16"),
+        ("random", "read", &found.random_read, "8 kB, queue depth 64"),
+        ("", "write", &found.random_write, "8 kB, queue depth 64"),
+    ];
+    let synchronized = found.synchronized_write.as_ref();
+    let synchronized =
+        synchronized.map(|rate| ("sync", "write", rate, "8 kB, fdatasync after each, p99 of it"));
+    for (label, side, rate_of, how) in lines.into_iter().chain(synchronized) {
+        let p99 =
+            rate_of.p99_us.map_or_else(String::new, |us| format!(", p99 {}", duration_us(us)));
+        let jobs = rate_of.jobs.filter(|&jobs| jobs > 1);
+        let jobs = jobs.map_or_else(String::new, |jobs| format!(", {jobs} jobs"));
+        let (mb_s, iops) = (rate_of.mb_s, rate(rate_of.requests_per_s));
+        let text = format!("{side:<5}  {mb_s:>8.1} MB/s  {iops:>9} IOPS{p99} ({how}{jobs})");
+        document.line(label, text);
+    }
+    let command = format!("riops run cbc{server_options}");
+    let hint = Hint::new(command, "compare its steps with these figures");
+    document.commands("try next", vec![hint]);
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::document_text;
+    use riops_model::record::diagnosis::{ClientLimits, Finding, ServerFacts};
+    use riops_model::record::{Flavor, MachineFacts};
+
+    #[test]
+    fn diagnosis_with_findings_at_the_end() {
+        let found = Diagnosis {
+            server: ServerFacts {
+                flavor: Flavor::default(),
+                version: "18.6".to_owned(),
+                version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
+                compiler_flags: None,
+                setting_defaults: std::collections::BTreeMap::new(),
+                settings: BTreeMap::new(),
+                data_directory: None,
+            },
+            address: "db.example:5432".to_owned(),
+            database: "bench".to_owned(),
+            encryption: Some("TLS 1.3, TLS13_AES_256_GCM_SHA384".to_owned()),
+            pooler: None,
+            settings: BTreeMap::from([("fsync".to_owned(), "off".to_owned())]),
+            round_trip_min_us: 31.0,
+            round_trip_median_us: 42.5,
+            clock_offset_s: -0.0021,
+            dataset: None,
+            disk_free_bytes: Some(250_000_000_000),
+            client: MachineFacts {
+                host: "bench".to_owned(),
+                kernel: "Linux 6.1 x86_64".to_owned(),
+                cpus: 2,
+                memory_bytes: 25_769_803_776,
+                ..MachineFacts::default()
+            },
+            limits: ClientLimits {
+                files: Some(1024),
+                ports: Some(28_232),
+                clock_source: Some("tsc".to_owned()),
+            },
+            findings: vec![
+                Finding {
+                    level: Level::Warning,
+                    about: "fsync".to_owned(),
+                    text: "off: a crash loses the database".to_owned(),
+                },
+                Finding {
+                    level: Level::Note,
+                    about: "machine".to_owned(),
+                    text: "client and server share this machine".to_owned(),
+                },
+            ],
+        };
+        insta::assert_snapshot!(document_text(&diagnosis_document(&found), 80));
+    }
+
+    #[test]
+    fn calibration_with_the_cpu_time_of_a_transaction() {
+        let found = Calibration {
+            sessions: 2,
+            workers: 2,
+            seconds: 3.0,
+            transactions_per_s: 60_000.0,
+            cpu_us_per_transaction: 12.5,
+            transactions_per_s_and_cpu: 80_000.0,
+            service_us: None,
+            away_us: None,
+        };
+        insta::assert_snapshot!(document_text(&calibration_document(&found), 80));
+    }
+}

@@ -1,0 +1,141 @@
+//! The result of an experiment in a few sentences.
+
+use crate::document::Document;
+use crate::effect::{change_text, leveled_interval, open_text, outcome_text, outcome_tone};
+use crate::sections::why;
+use crate::subjects::experiment::cells::with_interval;
+use riops_model::record::Note;
+use riops_model::stats::Outcome;
+use riops_model::study::Level;
+use riops_model::study::evaluation::{
+    AbView, AxisView, CellView, GroupView, Reason, StudyKind, StudyView,
+};
+use riops_model::units::format::{joined, number_of, to_the_minute};
+
+/// What was measured, and how.
+pub(super) fn conditions(document: &mut Document, view: &StudyView) {
+    document.known("question", view.description.clone().unwrap_or_default());
+    document.lines("server", view.environment.iter().cloned());
+    if view.kind != StudyKind::Ab {
+        let setting = |axis: &AxisView| format!("{}: {}", axis.name, axis.values.join(" · "));
+        document.lines("settings", view.axes.iter().map(setting));
+    }
+    document.line("runs", runs(view));
+    document.lines("notes", view.notes_of_people.iter().flat_map(Note::lines));
+}
+
+/// `45 of 45 runs, all valid · started 2026-11-23 09:00 UTC`.
+fn runs(view: &StudyView) -> String {
+    let done = view.runs.usable + view.runs.invalid + view.runs.failed;
+    let mut text = match view.planned_runs {
+        Some(planned) if planned != done => format!("{done} of {}", number_of(planned, "run")),
+        _ => number_of(done, "run"),
+    };
+    let parts = [(view.runs.invalid, "not valid"), (view.runs.failed, "failed")];
+    let bad = parts.iter().filter(|(count, _)| *count > 0);
+    let bad = joined(bad.map(|(count, what)| format!("{count} {what}")), ", ");
+    if !bad.is_empty() {
+        text = format!("{text}: {} valid, {bad}", view.runs.usable);
+    } else if done > 0 {
+        text.push_str(if done == 1 { ", valid" } else { ", all valid" });
+    }
+    format!("{text} · defined {} UTC", to_the_minute(&view.created_at))
+}
+
+/// The conclusion, and what limits it.
+pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
+    if view.kind == StudyKind::Saturation {
+        for (label, texts) in super::saturation::words::words(view) {
+            document.lines(label, texts);
+        }
+    } else {
+        document.lines("best", best(view));
+        if let Some((text, outcome)) = verdict(view) {
+            document.push_line("verdict", text, outcome_tone(outcome));
+            if let (Outcome::Faster | Outcome::Slower, Some(time)) = (outcome, &view.time) {
+                why::why(document, time);
+            }
+        }
+    }
+    document.known("test", view.ab.as_ref().map(test_text).unwrap_or_default());
+    if let Some(word) = view.common_bottleneck() {
+        let scope = if view.cells.len() > 1 { ", in all cells" } else { "" };
+        document.line("bottleneck", format!("{word}{scope}"));
+    }
+    document.lines("not usable", failures(view));
+    document.lines("note", view.notes.iter().cloned());
+}
+
+/// The state of an A/B test.
+fn test_text(test: &AbView) -> String {
+    let reason = &test.reason;
+    let (Some(look), Some(looks), Some(level)) = (test.look, test.looks_max, test.level) else {
+        return reason.clone();
+    };
+    let level = Some(level).filter(|level| *level > 0.0);
+    let level = level.map_or_else(String::new, |of| format!(", significance level {of:.4}"));
+    format!("{reason} · look {look} of {looks}{level}")
+}
+
+/// The best cell with its main figure.
+fn best(view: &StudyView) -> Option<String> {
+    if view.kind == StudyKind::Ab {
+        return None;
+    }
+    let cell = view.cells.get(view.best?)?;
+    let main = view.main_of(&cell.group)?;
+    let name = main.figure.heading();
+    let value = if main.figure.is_percentile() {
+        format!("{name} {}", with_interval(main))
+    } else {
+        with_interval(main).replacen(&main.text(), &format!("{} {name}", main.text()), 1)
+    };
+    Some(format!("{}: {value}", cell.name))
+}
+
+/// The verdict on the main figure of the improvement.
+fn verdict(view: &StudyView) -> Option<(String, Outcome)> {
+    let improvement = view.improvement.as_ref()?;
+    let name = |at: usize| view.cells.get(at).map(|cell| cell.name.as_str());
+    let (from, to) = (name(improvement.from)?, name(improvement.to)?);
+    let row = improvement.rows.iter().find(|row| row.figure == view.main)?;
+    let against = row.against.as_ref()?;
+    let interval = against.interval.map(leveled_interval);
+    let interval = interval.map_or_else(String::new, |interval| format!(" ({interval})"));
+    let change = format!("{} {}{interval}", row.figure.heading(), change_text(against.ratio));
+    let outcome = against.outcome?;
+    let text = match outcome {
+        Outcome::Faster | Outcome::Slower => {
+            format!("{to} is {} than {from}: {change}", outcome_text(outcome))
+        }
+        Outcome::Equivalent => format!("{to} and {from} are equivalent: {change}"),
+        Outcome::Inconclusive => {
+            let open = open_text(row.figure.heading(), against.interval);
+            let is_over = view.ab.as_ref().is_some_and(|test| test.verdict.is_some());
+            match against.runs_needed {
+                Some(needed) => {
+                    let more = number_of(needed as u64, "more run");
+                    format!("no conclusion yet: {more} per combination are needed")
+                }
+                None if is_over => format!("inconclusive: {open}"),
+                None => format!("inconclusive so far: {open}; more runs narrow the interval"),
+            }
+        }
+    };
+    Some((text, outcome))
+}
+
+/// Each reason why runs are not usable, with its cell.
+fn failures(view: &StudyView) -> Vec<String> {
+    let of_group = |cell: &CellView, (level, group): (Option<Level>, &GroupView)| {
+        let level = level.map_or_else(String::new, |level| format!(" {level}"));
+        let text = |reason: &Reason| {
+            let runs =
+                if reason.runs > 1 { format!(" ({} runs)", reason.runs) } else { String::new() };
+            format!("{}{level}: {}{runs}", cell.name, reason.text)
+        };
+        group.reasons.iter().map(text).collect::<Vec<_>>()
+    };
+    let cells = view.cells.iter();
+    cells.flat_map(|cell| cell.groups().flat_map(move |group| of_group(cell, group))).collect()
+}

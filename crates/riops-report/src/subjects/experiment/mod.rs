@@ -1,0 +1,238 @@
+//! The result of an experiment: text, Markdown and page from one document, and JSON, CSV and PNG files. Pure.
+
+mod cells;
+mod chart_axes;
+mod charts;
+mod csv;
+#[cfg(test)]
+mod example;
+mod frontier;
+mod heat;
+mod lead;
+mod limits;
+mod saturation;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use csv::csv;
+
+use self::cells::with_interval;
+use super::comparison_charts;
+use crate::chart::Chart;
+use crate::document::{Badge, Findings, Headline, Tone};
+use crate::effect::{change_text, leveled_interval, outcome_text};
+use crate::form::Image;
+use crate::render::png::{DrawingError, chart_png};
+use crate::setup::{cpu_text, main_settings};
+use crate::words;
+use riops_model::figure::Summary;
+use riops_model::plan::Caches;
+use riops_model::record::{Disk, Record};
+use riops_model::stats::Outcome;
+use riops_model::study::evaluation::{StudyKind, StudyView, evaluate};
+use riops_model::study::{Level, Study, counted};
+use riops_model::units::format::{factor, joined, number_of, rate, short_id};
+
+/// Returns the result of an experiment, as far as its runs ended.
+pub fn view(study: &Study) -> StudyView {
+    let study = &counted(study);
+    let mut view = evaluate(study);
+    let records: Vec<&Record> = study.finished.iter().filter_map(|each| each.usable()).collect();
+    view.environment = environment(&records);
+    view
+}
+
+/// Returns the document of the result.
+pub fn experiment(view: &StudyView) -> Findings {
+    let mut found = Findings {
+        id: view.id.clone(),
+        badge: Some(badge(view)),
+        headline: headline(view),
+        ..Findings::new(title(view))
+    };
+    lead::conditions(&mut found.conditions, view);
+    for (position, table) in tables::tables(view).into_iter().enumerate() {
+        if position > 0 {
+            found.results.gap();
+        }
+        found.results.title(&table.title);
+        found.results.table(table);
+    }
+    for chart in charts::charts(view) {
+        found.results.chart(chart);
+    }
+    for picture in pictures(view) {
+        found.results.picture(picture);
+    }
+    lead::conclusion(&mut found.conclusion, view);
+    found
+}
+
+/// The pictures of both variants of an A/B test.
+fn pictures(view: &StudyView) -> impl Iterator<Item = Chart> {
+    let names = match view.cells.as_slice() {
+        [a, b] => [a, b].map(|cell| cell.values.first().map_or("", String::as_str)),
+        _ => ["", ""],
+    };
+    let stages = view.variants.iter().enumerate();
+    stages.flat_map(move |(number, stage)| {
+        comparison_charts::charts(&format!("study-variants-{number}"), names, stage)
+    })
+}
+
+/// Returns the charts as PNG files, the main one first; empty without values.
+///
+/// # Errors
+/// Returns [`DrawingError::Failed`] if the drawing library fails.
+pub fn png(view: &StudyView) -> Result<Vec<Image>, DrawingError> {
+    let subtitle = title(view);
+    let image = |chart: &Chart| {
+        let name = chart.id.replacen("study-", &format!("riops-{}-", short_id(&view.id)), 1);
+        Ok(Image { name, bytes: chart_png(chart, &subtitle)? })
+    };
+    charts::charts(view).into_iter().chain(pictures(view)).map(|chart| image(&chart)).collect()
+}
+
+/// `riops sweep · ybio-batch-size · rows`.
+fn title(view: &StudyView) -> String {
+    let command = match view.kind {
+        StudyKind::Sweep => "sweep",
+        StudyKind::Ab => "ab",
+        StudyKind::Saturation => "sweep --find-saturation",
+    };
+    let workload =
+        if view.name == view.workload { String::new() } else { format!(" · {}", view.workload) };
+    format!("riops {command} · {}{workload}", view.name)
+}
+
+/// Server, dataset, work and machine, where all runs have the same.
+fn environment(records: &[&Record]) -> Vec<String> {
+    let texts: [fn(&Record) -> String; 7] = [
+        |record| Summary::of(record).map(|summary| summary.target()).unwrap_or_default(),
+        main_settings,
+        |record| {
+            let disk = |disk: &Disk| format!("device {} ({})", disk.name, disk.roles.join(", "));
+            joined(record.target.devices.iter().map(disk), ", ")
+        },
+        |record| words::dataset_text(record).unwrap_or_default(),
+        |record| words::of(&record.plan.work).work(),
+        setup,
+        |record| {
+            let (host, riops) = (&record.client.machine.host, &record.client.riops_version);
+            let client = match record.agents.len() {
+                0 => "client".to_owned(),
+                agents => format!("{}, the first on", number_of(agents as u64, "agent")),
+            };
+            format!("{client} {host}: {}, riops {riops}", cpu_text(record))
+        },
+    ];
+    let common = |text: &fn(&Record) -> String| {
+        let first = text(records.first()?);
+        let is_common = records.iter().all(|record| text(record) == first);
+        (is_common && !first.is_empty()).then_some(first)
+    };
+    texts.iter().filter_map(common).collect()
+}
+
+/// Sessions, caches and what is not the default of the session loop.
+fn setup(record: &Record) -> String {
+    let sessions = number_of(record.plan.sessions.into(), "session");
+    let caches = match record.plan.work.traits().caches {
+        Caches::AsFound => None,
+        Caches::Cold | Caches::ColdTry => Some("cold caches".to_owned()),
+        Caches::Warm => Some("warm caches".to_owned()),
+    };
+    let drive = Summary::of(record).and_then(|summary| summary.drive());
+    joined([Some(sessions), caches, drive].into_iter().flatten(), ", ")
+}
+
+fn badge(view: &StudyView) -> Badge {
+    let done = view.runs.usable + view.runs.invalid + view.runs.failed;
+    let is_complete = view.planned_runs.is_none_or(|planned| done >= planned);
+    let text = if !is_complete {
+        "incomplete".to_owned()
+    } else if view.runs.usable != done {
+        "some runs not usable".to_owned()
+    } else {
+        let marks = view.marked.iter().map(|(mark, count)| format!(", {count} of {done} {mark}"));
+        format!("all runs valid{}", marks.collect::<String>())
+    };
+    let is_good = is_complete && view.runs.usable == done && view.marked.is_empty();
+    Badge { text, tone: if is_good { Tone::Good } else { Tone::Warn } }
+}
+
+fn headline(view: &StudyView) -> Option<Headline> {
+    match view.kind {
+        StudyKind::Sweep => of_best(view),
+        StudyKind::Ab => of_test(view),
+        StudyKind::Saturation => of_search(view),
+    }
+}
+
+/// The main figure of the best cell.
+fn of_best(view: &StudyView) -> Option<Headline> {
+    let cell = view.cells.get(view.best?)?;
+    let main = view.main_of(&cell.group)?;
+    let text = |value| main.figure.text(value);
+    let interval = main.estimate.interval;
+    let interval = interval.map(|of| format!("95% interval {} to {}", text(of.low), text(of.high)));
+    let against = view.best_against.as_ref();
+    let scaling = against.and_then(|against| match against.outcome? {
+        Outcome::Faster | Outcome::Slower => {
+            Some(format!("{}x the baseline", factor(against.ratio)))
+        }
+        Outcome::Equivalent => Some("equivalent to the baseline".to_owned()),
+        Outcome::Inconclusive => Some("no significant difference from the baseline".to_owned()),
+    });
+    Some(Headline {
+        label: format!("Best: {}", cell.name),
+        value: main.text(),
+        unit: main.figure.heading().to_owned(),
+        detail: joined(interval.into_iter().chain(scaling), " · "),
+    })
+}
+
+/// The second variant relative to the first.
+fn of_test(view: &StudyView) -> Option<Headline> {
+    let [one, other] = view.cells.as_slice() else {
+        return None;
+    };
+    let main = view.main_of(&other.group)?;
+    let against = main.against_baseline.as_ref()?;
+    Some(Headline {
+        label: format!("{} relative to {}", other.name, one.name),
+        value: match against.outcome? {
+            // The estimate would look like an effect.
+            Outcome::Inconclusive => outcome_text(Outcome::Inconclusive).to_owned(),
+            _ => change_text(against.ratio),
+        },
+        unit: main.figure.heading().to_owned(),
+        detail: against.interval.map(leveled_interval).unwrap_or_default(),
+    })
+}
+
+/// What the search of a single cell found.
+fn of_search(view: &StudyView) -> Option<Headline> {
+    let [cell] = view.cells.as_slice() else {
+        return None;
+    };
+    let found = cell.saturation.as_ref()?;
+    if let Some(per_s) = found.rate.as_ref().and_then(|rate| rate.rate_per_s) {
+        return Some(Headline {
+            label: "Highest sustained rate".to_owned(),
+            value: rate(per_s),
+            unit: "transactions/s".to_owned(),
+            detail: found.thresholds.join(" and "),
+        });
+    }
+    let sessions = found.sessions.as_ref()?.saturation;
+    let level = cell.levels.iter().find(|level| level.level == Level::Sessions(sessions))?;
+    let main = view.main_of(&level.group)?;
+    Some(Headline {
+        label: "Saturation".to_owned(),
+        value: sessions.to_string(),
+        unit: "sessions".to_owned(),
+        detail: format!("{} TPS", with_interval(main)),
+    })
+}

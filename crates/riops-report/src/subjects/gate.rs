@@ -1,0 +1,279 @@
+//! The result of a performance gate: text, Markdown and page from one document, `JUnit` XML, and annotations of a forge.
+
+use std::fmt::Write as _;
+
+use crate::document::{Badge, Findings, Tone};
+use crate::effect::{IntervalColumn, change_text, outcome_text};
+use crate::render::markdown::findings_markdown;
+use crate::table::{Cell, Table, number, word};
+use riops_model::stats::RatioInterval;
+use riops_model::study::{GateRow, GateVerdict, GateView, GateWorkload};
+use riops_model::units::format::{duration_us, joined, number_of, percent, short_id};
+use riops_model::units::text::one_line;
+
+/// Maximum length of a comment on GitHub, in characters.
+const COMMENT_MAX: usize = 65_536;
+
+/// Returns the document of the result.
+pub fn gate(view: &GateView) -> Findings {
+    let mut found = with_figures(view, |_| true);
+    if let [only] = view.workloads.as_slice() {
+        found.id.clone_from(&only.experiment);
+    }
+    found
+}
+
+/// Returns the result as Markdown for a comment: if it is too long, only with the figures of the workloads that are not passed.
+pub fn gate_markdown(view: &GateView) -> String {
+    let text = findings_markdown(&with_figures(view, |_| true));
+    if text.chars().count() <= COMMENT_MAX {
+        return text;
+    }
+    let short = with_figures(view, |workload| workload.verdict != GateVerdict::NotSlower);
+    let short = findings_markdown(&short);
+    let note = "\n\nThe rest is too long for a comment.\n";
+    match short.char_indices().nth(COMMENT_MAX - note.len()) {
+        None => short,
+        // Lines are complete.
+        Some((end, _)) => {
+            let kept = short.get(..end).and_then(|kept| kept.rsplit_once('\n'));
+            kept.map_or("", |(kept, _)| kept).to_owned() + note
+        }
+    }
+}
+
+fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Findings {
+    let [base, head] = &view.variants;
+    let (verdict, tone) = verdict_text(view.verdict);
+    let mut found = Findings {
+        badge: Some(Badge { text: verdict.to_owned(), tone }),
+        ..Findings::new(format!("riops gate: {verdict} · {head} against {base}"))
+    };
+    let shown = view.workloads.iter().filter(|workload| is_shown(workload));
+    let rows = shown.flat_map(|workload| workload.figures.iter().map(move |row| (workload, row)));
+    let intervals = IntervalColumn::of(rows.clone().filter_map(|(_, row)| interval_of(row)));
+    found.results.table(Table::of("figures", rows, |(workload, row)| {
+        let [base, head] = row.values.map(|value| row.figure.text(value));
+        let against = row.against.as_ref();
+        let outcome = against.and_then(|against| against.outcome);
+        [
+            (word("workload"), workload.name.as_str().into()),
+            (word("figure"), row.figure.heading().into()),
+            (number("base"), base.into()),
+            (number("head"), head.into()),
+            (number("change"), change(row)),
+            (number(&intervals.title), interval_of(row).map(|of| intervals.text(of)).into()),
+            (number("visible"), row.visible().map(percent).into()),
+            (word("verdict"), outcome.map(outcome_text).into()),
+        ]
+    }));
+    for workload in &view.workloads {
+        let (_, tone) = verdict_text(workload.verdict);
+        found.conclusion.toned(&workload.name, text_of(workload), tone);
+    }
+    found.conclusion.toned("verdict", format!("{verdict}: {head} against {base}"), tone);
+    found.conclusion.lines("note", view.exit.clone());
+    let error = format!(
+        "differences below {} are not relevant; a false verdict has a probability of at most {}, over all workloads, figures and looks",
+        percent(view.effect),
+        percent(view.error)
+    );
+    found.conditions.line("method", error);
+    found.conditions.line("time", duration_us(view.seconds * 1e6));
+    let experiments = view.workloads.iter().map(|each| short_id(&each.experiment));
+    found.conditions.line("experiments", joined(experiments, ", "));
+    found
+}
+
+fn interval_of(row: &GateRow) -> Option<RatioInterval> {
+    row.against.as_ref()?.interval
+}
+
+fn change(row: &GateRow) -> Cell {
+    let [base, head] = row.values;
+    let ratio = row.against.as_ref().map(|against| against.ratio);
+    ratio.or((base > 0.0).then(|| head / base)).map(change_text).into()
+}
+
+/// A verdict as text, with its tone.
+pub(crate) fn verdict_text(verdict: GateVerdict) -> (&'static str, Tone) {
+    match verdict {
+        GateVerdict::NotSlower => ("not slower", Tone::Good),
+        GateVerdict::Inconclusive => ("INCONCLUSIVE", Tone::Warn),
+        GateVerdict::Failed => ("FAILED", Tone::Bad),
+        GateVerdict::Slower => ("SLOWER", Tone::Bad),
+    }
+}
+
+/// The verdict on a workload, its reason, and what happened to its runs.
+fn text_of(workload: &GateWorkload) -> String {
+    let (verdict, _) = verdict_text(workload.verdict);
+    let disturbed = |number: usize, what: &str| match number {
+        0 => String::new(),
+        _ => format!(", {number} of them disturbed and {what}"),
+    };
+    let repeated = disturbed(workload.repeated, "repeated");
+    let used = disturbed(workload.disturbed, "used all the same");
+    let (reason, runs) = (one_line(&workload.reason), number_of(workload.runs as u64, "run"));
+    format!("{verdict}: {reason} · {runs}{repeated}{used}")
+}
+
+/// Returns the result as `JUnit` XML, a test case for each workload. A workload without a decision is a failure if `fails`,
+/// otherwise skipped.
+pub fn gate_junit(view: &GateView, fails: bool) -> String {
+    let count =
+        |verdict: GateVerdict| view.workloads.iter().filter(|each| each.verdict == verdict).count();
+    let open = count(GateVerdict::Inconclusive);
+    let failures = count(GateVerdict::Slower) + if fails { open } else { 0 };
+    let (errors, skipped) = (count(GateVerdict::Failed), if fails { 0 } else { open });
+    let (tests, seconds) = (view.workloads.len(), view.seconds);
+    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"");
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"riops gate\" {counts} time=\"{seconds:.3}\">\n\
+         \x20 <testsuite name=\"riops gate\" {counts} skipped=\"{skipped}\" time=\"{seconds:.3}\">\n"
+    );
+    for workload in &view.workloads {
+        let (name, message) = (xml(&workload.name), text_of(workload));
+        let exit = view.exit.as_ref().filter(|_| workload.verdict == GateVerdict::Inconclusive);
+        let message = xml(&joined(std::iter::once(&message).chain(exit), " · "));
+        let figures = workload.figures.iter();
+        let figures =
+            figures.map(|row| format!("{}: {}", row.figure.heading(), change(row).text()));
+        let figures = xml(&joined(figures, "\n"));
+        let inner = match workload.verdict {
+            GateVerdict::NotSlower => String::new(),
+            GateVerdict::Inconclusive if !fails => format!("<skipped>{message}</skipped>"),
+            GateVerdict::Failed => format!("<error message=\"{message}\" type=\"failed\"/>"),
+            verdict => {
+                let kind = verdict.as_str();
+                format!("<failure message=\"{message}\" type=\"{kind}\">{figures}</failure>")
+            }
+        };
+        let _ = writeln!(
+            text,
+            "    <testcase name=\"{name}\" classname=\"riops.gate\" time=\"{:.3}\">{inner}<system-out>{message}\n{figures}</system-out></testcase>",
+            workload.seconds
+        );
+    }
+    text + "  </testsuite>\n</testsuites>\n"
+}
+
+/// A text within XML: without the characters that XML 1.0 does not have.
+fn xml(text: &str) -> String {
+    let is_allowed = |c: &char| matches!(c, '\t' | '\n' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    let mut escaped = String::new();
+    for c in text.chars().filter(is_allowed) {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Returns the workloads that are not passed as workflow commands of GitHub (GitHub Docs, "Workflow commands").
+pub fn gate_annotations(view: &GateView, fails: bool) -> String {
+    let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
+    let mut text = String::new();
+    for workload in &view.workloads {
+        let level = match workload.verdict {
+            GateVerdict::NotSlower => continue,
+            GateVerdict::Inconclusive if !fails => "warning",
+            _ => "error",
+        };
+        let title = property(&format!("riops gate: {}", workload.name));
+        let _ = writeln!(text, "::{level} title={title}::{}", escaped(&text_of(workload)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document_text;
+    use riops_model::figure::Figure;
+    use riops_model::stats::{Outcome, RatioInterval};
+    use riops_model::study::evaluation::Against;
+
+    fn workload(name: &str, verdict: GateVerdict) -> GateWorkload {
+        let slower = verdict == GateVerdict::Slower;
+        let ratio = if slower { 0.9 } else { 1.001 };
+        GateWorkload {
+            name: name.to_owned(),
+            experiment: "0190c0de-0000-7000-8000-000000000001".to_owned(),
+            verdict,
+            reason: "ended after 4 blocks".to_owned(),
+            runs: 18,
+            repeated: 2,
+            disturbed: 1,
+            seconds: 20.5,
+            figures: vec![GateRow {
+                figure: Figure::TransactionsPerS,
+                values: [1_000.0, 1_000.0 * ratio],
+                against: Some(Against {
+                    ratio,
+                    means: [1_000.0, 1_000.0 * ratio],
+                    interval: Some(RatioInterval {
+                        low: ratio - 0.01,
+                        high: ratio + 0.01,
+                        coverage: 0.97,
+                    }),
+                    p_adjusted: Some(0.01),
+                    outcome: Some(if slower { Outcome::Slower } else { Outcome::Equivalent }),
+                    runs_needed: None,
+                }),
+            }],
+        }
+    }
+
+    fn view(workloads: Vec<GateWorkload>) -> GateView {
+        GateView::new(["main".to_owned(), "fix <&>".to_owned()], (0.02, 0.05, 41.0), workloads)
+    }
+
+    #[test]
+    fn the_worst_workload_decides_and_each_form_says_why() {
+        let found = view(vec![
+            workload("oltp \"a\"", GateVerdict::NotSlower),
+            workload("rows", GateVerdict::Slower),
+            workload("point", GateVerdict::Inconclusive),
+        ]);
+        assert_eq!(found.verdict, GateVerdict::Slower);
+        insta::assert_snapshot!(gate_markdown(&found));
+        insta::assert_snapshot!(gate_junit(&found, false));
+        insta::assert_snapshot!(gate_annotations(&found, true));
+        assert!(gate_junit(&found, true).contains("failures=\"2\""));
+        let text = document_text(&gate(&found).conclusion, 200);
+        assert!(
+            text.contains(
+                "SLOWER: ended after 4 blocks · 18 runs, 2 of them disturbed and repeated"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_inconclusive_gate_says_why_it_passes_and_intervals_have_their_level() {
+        let mut open = view(vec![workload("point", GateVerdict::Inconclusive)]);
+        open.exit = Some("exit code 0: inconclusive = \"pass\"".to_owned());
+        let text = crate::findings_text(&gate(&open), 200);
+        assert!(text.contains("exit code 0: inconclusive = \"pass\""), "{text}");
+        assert!(text.contains("97% interval"), "{text}");
+        assert!(gate_markdown(&open).contains("exit code 0: inconclusive = \"pass\""));
+        let exit = "exit code 0: inconclusive = &quot;pass&quot;</skipped>";
+        assert!(gate_junit(&open, false).contains(exit), "{}", gate_junit(&open, false));
+    }
+
+    #[test]
+    fn a_comment_is_not_longer_than_a_forge_accepts() {
+        let many = |verdict| (0..2_000).map(|n| workload(&format!("w{n}"), verdict)).collect();
+        for verdict in [GateVerdict::NotSlower, GateVerdict::Slower] {
+            let text = gate_markdown(&view(many(verdict)));
+            assert!(text.chars().count() <= COMMENT_MAX, "{}", text.len());
+            assert!(text.contains("w0") && text.ends_with('\n'));
+        }
+    }
+}

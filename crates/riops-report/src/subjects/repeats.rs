@@ -1,0 +1,133 @@
+//! Repeated runs of one plan: a line for each, then the median, the spread and the interval of each figure.
+
+use crate::document::{Document, Hint};
+use crate::form::Extras;
+use crate::latency::latency_named;
+use crate::render::fill::wrapped;
+use crate::sections::stage_prefix;
+use crate::setup::badge;
+use crate::subjects::run::threshold_text;
+use crate::table::{Cell, Table, number, word};
+use riops_model::comparison::{FigureValues, group_figures};
+use riops_model::figure::Figure;
+use riops_model::record::{Record, Status};
+use riops_model::stats::summary;
+use riops_model::units::format::{joined, number_of, rate, short_id};
+use riops_model::units::text::one_line;
+
+/// One of several runs in a line.
+pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras<'_>) -> String {
+    let stages = record.stages.iter().filter(|stage| stage.statement.is_none());
+    let stages = stages.map(|stage| {
+        let name = stage_prefix(record, stage);
+        let throughput = match Figure::throughput_of(&record.plan.work) {
+            Figure::RowsPerS => format!("{} rows/s", rate(stage.throughput.rows_per_s)),
+            _ => format!("{} transactions/s", rate(stage.throughput.transactions_per_s)),
+        };
+        let latency = stage.session_loop.latency_us();
+        let p99 = latency.and_then(|latency| latency_named(latency, "p99"));
+        let p99 = p99.map_or_else(String::new, |p99| format!(", p99 {p99}"));
+        format!("{name}{throughput}{p99}")
+    });
+    let marks = record.marks().join(", ");
+    let state = match record.verdict.reasons.as_slice() {
+        [] => badge(record.validity(), record.status.as_str(), &marks).text,
+        reasons => format!("NOT VALID: {}", reasons.join(", and ")),
+    };
+    let id = short_id(&record.id.to_string()).to_owned();
+    let text = format!("run {number} of {count}  {}", joined(stages.chain([state, id]), " · "));
+    wrapped(&one_line(&text), 4, extras.lines.columns) + "\n"
+}
+
+/// The summary of repeated runs. `selection` is the tag that selects them in other commands.
+pub fn repeats_document(records: &[Record], selection: &str) -> Document {
+    let is_usable = |record: &&Record| record.status == Status::Done && record.verdict.valid;
+    let usable: Vec<&Record> = records.iter().filter(is_usable).collect();
+    let mut document = Document::default();
+    document.gap();
+    document.title(format!("{} of {}", number_of(usable.len() as u64, "valid run"), records.len()));
+    document.gap();
+    for (stage, figures) in group_figures(&usable) {
+        document.table(table(stage.as_deref().unwrap_or("figures"), &figures));
+    }
+    document.gap();
+    let breached = records.iter().flat_map(|record| {
+        let breached = record.thresholds.iter().filter(|found| !found.held);
+        breached.map(move |found| {
+            let run = short_id(&record.id.to_string()).to_owned();
+            format!("run {run} {}", threshold_text(record, found))
+        })
+    });
+    document.lines("threshold", breached);
+    document.gap();
+    let hints = vec![
+        Hint::new(format!("riops runs list --tag {selection}"), "these runs"),
+        Hint::new(format!("riops compare {selection} OTHER"), "with another run, label or tag"),
+    ];
+    document.commands("try next", hints);
+    document
+}
+
+/// The median, spread and interval of each figure.
+fn table(title: &str, figures: &[FigureValues]) -> Table {
+    let figures = figures.iter().filter_map(|of| Some((of, summary(&of.2)?)));
+    Table::of(title, figures, |((name, figure, values), found)| {
+        let text = |value: f64| figure.text(value);
+        let end = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).map(text);
+        let interval = found.interval.map_or_else(
+            || "needs more runs".to_owned(),
+            |found| format!("{} to {}", text(found.low), text(found.high)),
+        );
+        [
+            (word("figure"), name.as_str().into()),
+            (number("median"), text(found.median).into()),
+            (number("min"), end(f64::min).into()),
+            (number("max"), end(f64::max).into()),
+            (number("spread"), Cell::share(found.stdev_share)),
+            (word("95% interval of the mean"), interval.into()),
+        ]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document_text;
+    use crate::example_record;
+    use riops_model::record::ThresholdRecord;
+
+    #[test]
+    fn runs_that_breach_a_threshold_are_named_with_its_value() {
+        let mut record = example_record();
+        let line = |record: &Record| repeat_line(record, (2, 3), &Extras::new("", 200));
+        assert!(line(&record).contains(" · valid · 456789ab"), "{}", line(&record));
+        record.thresholds.push(ThresholdRecord {
+            stage: None,
+            threshold: "tps>700".parse().unwrap(),
+            found: Some(612.0),
+            at_least: false,
+            held: false,
+            ended_run: false,
+        });
+        assert!(line(&record).contains(" · valid, breached · 456789ab"), "{}", line(&record));
+        let text = document_text(&repeats_document(&[example_record(), record], "repeat=1"), 200);
+        let expected = "threshold    run 456789ab BREACHED: tps>700 (measured 612)";
+        assert_eq!(text.matches(expected).count(), 1, "{text}");
+    }
+
+    #[test]
+    fn no_interval_of_repeated_runs_is_negative() {
+        let records: Vec<Record> = [100.0, 100.0, 900.0]
+            .into_iter()
+            .map(|p99| {
+                let mut record = example_record();
+                record.stages[0].session_loop.service_us.as_mut().unwrap().p99 = p99;
+                record.stages[0].session_loop.series.clear();
+                record
+            })
+            .collect();
+        let text = document_text(&repeats_document(&records, "repeat=1"), 200);
+        let p99 = text.lines().find(|line| line.trim_start().starts_with("p99  ")).unwrap();
+        assert!(p99.contains("0.00 µs to 1.51 ms"), "{text}");
+    }
+}

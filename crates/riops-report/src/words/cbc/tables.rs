@@ -1,0 +1,200 @@
+//! The tables of `cbc` runs: steps, SELECTs, storage validation, best rates.
+
+use super::validation;
+use crate::document::Headline;
+use crate::latency::latency_cell;
+use crate::table::{Cell, Table, number, word};
+use riops_model::figure::device;
+use riops_model::plan::CbcRun;
+use riops_model::record::{DeviceUse, Record, StageRecord};
+use riops_model::units::format::{bytes_text, duration_us, joined, number_of, percent, rate};
+
+/// Lower rates of the device are those of an idle one, because the caches served the step, in MB/s.
+const IDLE_MB_S: f64 = 1.0;
+/// Minimum length of a step for which the busy share of the device is reported, in seconds: the kernel counts busy time
+/// in units of a few milliseconds.
+const BUSY_SECONDS_MIN: f64 = 0.1;
+
+/// Returns the highest rate of the device in a step, as `riops runs list` does: of those that are long enough, if
+/// there are any, otherwise of the longest one. Returns the time of all steps if the device was idle or is unknown.
+pub(super) fn figure(record: &Record) -> Option<Headline> {
+    let steps = || record.stages.iter().filter(|stage| stage.statement.is_some());
+    steps().next()?;
+    let seconds: f64 = steps().map(|stage| stage.seconds).sum();
+    let (time, number) = (duration_us(seconds * 1e6), number_of(steps().count() as u64, "step"));
+    let devices = || steps().filter_map(|stage| Some((stage, device(stage)?)));
+    let long = devices().filter(|(stage, _)| stage.seconds >= validation::SECONDS_MIN);
+    let best = long.max_by(|a, b| mb_s(a.1).total_cmp(&mb_s(b.1)));
+    let label =
+        if best.is_some() { "highest device rate" } else { "device rate of the longest step" };
+    let longest = || devices().max_by(|a, b| a.0.seconds.total_cmp(&b.0.seconds));
+    let best = best.or_else(longest).filter(|(_, found)| mb_s(found) >= IDLE_MB_S);
+    let Some((stage, found)) = best else {
+        let label = "time of all steps".to_owned();
+        return Some(Headline { label, value: time, unit: String::new(), detail: number });
+    };
+    let DeviceUse { read_mb_s, write_mb_s, .. } = found;
+    let rates = format!("{read_mb_s:.1} MB/s read, {write_mb_s:.1} MB/s written");
+    Some(Headline {
+        label: label.to_owned(),
+        value: rate(mb_s(found)),
+        unit: "MB/s".to_owned(),
+        detail: format!("{}: {rates} · {number} in {time}", stage.name),
+    })
+}
+
+/// Both rates of a device together, in MB/s.
+fn mb_s(device: &DeviceUse) -> f64 {
+    device.read_mb_s + device.write_mb_s
+}
+
+/// The steps; without rows if there are none.
+pub(super) fn steps(record: &Record) -> Table {
+    let steps = || record.stages.iter().filter(|stage| stage.statement.is_some());
+    let longest_s = steps().map(|stage| stage.seconds).fold(f64::MIN_POSITIVE, f64::max);
+    let has_device = record.stages.iter().any(|stage| device(stage).is_some());
+    let table = Table::of("steps", steps(), |stage| {
+        let device = device(stage);
+        let busy = device.filter(|_| stage.seconds >= BUSY_SECONDS_MIN);
+        let iops = device.map(|device| rate(device.reads_per_s + device.writes_per_s));
+        let time = Cell::from(duration_us(stage.seconds * 1e6));
+        let cpu = stage.statement.as_ref().and_then(|each| each.process_cpu_share);
+        [
+            (word("step"), stage.name.as_str().into()),
+            (number("time"), time.with_bar(stage.seconds / longest_s)),
+            (number("read"), Cell::decimal(device.map(|device| device.read_mb_s))),
+            (number("write"), Cell::decimal(device.map(|device| device.write_mb_s))),
+            (number("total"), Cell::decimal(device.map(mb_s))),
+            (number("IOPS"), iops.into()),
+            (number("busy"), Cell::share(busy.map(|device| device.busy_share))),
+            (number("WAL"), Cell::decimal(stage.io.as_ref().and_then(|io| io.wal_mb_s))),
+            (number("CPU"), Cell::share(cpu)),
+            (word("time spent"), time_spent(stage).into()),
+            (word("notes"), notes(stage).into()),
+        ]
+    });
+    table.with_note(if has_device {
+        "device rates and WAL in MB/s; CPU of the server process that ran the step"
+    } else {
+        "WAL in MB/s; the device of the server's data is on another machine or cannot be observed"
+    })
+}
+
+/// How the server process of a stage spent its time, as text; empty if it was not sampled.
+fn time_spent(stage: &StageRecord) -> String {
+    let kinds = stage
+        .probes
+        .as_ref()
+        .and_then(validation::Time::of)
+        .map_or_else(Vec::new, validation::Time::significant);
+    joined(kinds.into_iter().map(|(kind, share)| format!("{kind} {}", percent(share))), ", ")
+}
+
+/// The checkpoints and the temporary files of a step.
+fn notes(stage: &StageRecord) -> String {
+    let mut notes = Vec::new();
+    if let number @ 1.. = validation::checkpoints(stage) {
+        notes.push(format!("checkpoints {number}"));
+    }
+    let counters = stage.database.as_ref().and_then(|database| database.before.zip(database.after));
+    let temp_bytes =
+        counters.map_or(0, |(before, after)| after.temp_bytes.saturating_sub(before.temp_bytes));
+    if temp_bytes > 0 {
+        notes.push(format!("temporary files {}", bytes_text(temp_bytes)));
+    }
+    notes.join("; ")
+}
+
+/// The SELECTs that several sessions repeated; without rows if there are none.
+pub(super) fn selects(record: &Record) -> Table {
+    let loops = record.stages.iter().filter(|stage| stage.statement.is_none());
+    Table::of("SELECTs", loops, |stage| {
+        let (device, service) = (device(stage), stage.session_loop.service_us.as_ref());
+        [
+            (word("SELECT"), validation::script_of(stage).unwrap_or_default().into()),
+            (number("-c"), stage.sessions.to_string().into()),
+            (number("tx/s"), rate(stage.throughput.transactions_per_s).into()),
+            (number("p50"), latency_cell(service, "p50")),
+            (number("p99"), latency_cell(service, "p99")),
+            (number("max"), latency_cell(service, "max")),
+            (number("read"), Cell::decimal(device.map(|device| device.read_mb_s))),
+            (number("write"), Cell::decimal(device.map(|device| device.write_mb_s))),
+            (number("busy"), Cell::share(device.map(|device| device.busy_share))),
+        ]
+    })
+}
+
+/// The rates of the scripts as shares of the device's maximum.
+pub(super) fn storage(record: &Record) -> Table {
+    Table::of("storage", validation::lines(record), |line| {
+        [
+            (word("script"), line.script.into()),
+            (word("metric"), line.metric.into()),
+            (number("best"), Cell::decimal(Some(line.best_mb_s))),
+            (number("maximum"), Cell::decimal(Some(line.max_mb_s))),
+            (number("% max"), Cell::share(Some(line.share())).with_bar(line.share())),
+            (word("bottleneck"), line.bottleneck.unwrap_or_default().into()),
+        ]
+    })
+}
+
+/// Returns the best rates of each server, script and size over several runs of `cbc`.
+pub(super) fn best(records: &[Record]) -> Option<Table> {
+    let mut found: Vec<(&str, &str, f64, [f64; 3])> = Vec::new();
+    let runs =
+        records.iter().filter_map(|record| Some((record, record.plan.work.get::<CbcRun>()?)));
+    for (record, work) in runs.clone() {
+        let host = record.client.machine.host.as_str();
+        for stage in &record.stages {
+            let (Some(script), Some(device)) = (validation::script_of(stage), device(stage)) else {
+                continue;
+            };
+            let rates = [device.read_mb_s, device.write_mb_s, mb_s(device)];
+            let is_same = |each: &&mut (&str, &str, f64, _)| {
+                (each.0, each.1, each.2) == (host, script, work.size_gb)
+            };
+            match found.iter_mut().find(is_same) {
+                Some((.., best)) => {
+                    best.iter_mut().zip(rates).for_each(|(best, rate)| *best = best.max(rate));
+                }
+                None => found.push((host, script, work.size_gb, rates)),
+            }
+        }
+    }
+    found.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
+    let table = Table::of("best rates", found, |(server, script, size, [read, write, both])| {
+        [
+            (word("server"), server.into()),
+            (word("script"), script.into()),
+            (number("size GB"), size.to_string().into()),
+            (number("read MB/s"), Cell::decimal(Some(read))),
+            (number("write MB/s"), Cell::decimal(Some(write))),
+            (number("R+W MB/s"), Cell::decimal(Some(both))),
+        ]
+    });
+    (runs.count() > 1).then(|| table.with_note("mean rate of a step, best of all runs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example_cbc;
+
+    #[test]
+    fn the_figure_is_the_highest_rate_of_the_long_steps_or_that_of_the_longest_step() {
+        let mut record = example_cbc();
+        let of = |record: &Record| {
+            let figure = figure(record).unwrap();
+            (figure.label, figure.value)
+        };
+        assert_eq!(of(&record), ("highest device rate".to_owned(), "680".to_owned()));
+        for stage in &mut record.stages {
+            stage.seconds /= 100.0;
+        }
+        let short = ("device rate of the longest step".to_owned(), "480".to_owned());
+        assert_eq!(of(&record), short);
+        let uses = record.stages.iter_mut().filter_map(|stage| stage.io.as_mut());
+        uses.for_each(|io| io.device = None);
+        assert_eq!(of(&record).0, "time of all steps");
+    }
+}
