@@ -9,13 +9,13 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
-use riops::host::Interrupt;
-use riops::plan::{LoadDataset, LoadRun, Plan, Protocol, WorkPlan};
-use riops::probe::cpu;
-use riops::server::{ConnInfo, Connection, Stream};
-use riops::workload::load::Load;
-use riops::workload::transaction::{Statements, Transaction};
-use riops::workload::{Generator, SessionPlan, Work, Workload};
+use riops_measure::host::Interrupt;
+use riops_measure::probe::cpu;
+use riops_measure::server::{ConnInfo, Connection, Stream};
+use riops_measure::workload::load::Load;
+use riops_measure::workload::transaction::{Statements, Transaction};
+use riops_measure::workload::{Generator, SessionPlan, Work, Workload};
+use riops_model::plan::{LoadDataset, LoadRun, Plan, Protocol, WorkPlan};
 use riops_wire::backend::Message;
 use riops_wire::frame::FrameBuffer;
 

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use io_uring::types::{BufRingEntry, Fixed};
 use io_uring::{IoUring, cqueue, opcode, squeue};
-use riops::host::Interrupt;
-use riops::server::{ConnInfo, Connection, Stream};
+use riops_measure::host::Interrupt;
+use riops_measure::server::{ConnInfo, Connection, Stream};
 use rustix::event::epoll;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::time::{ClockId, clock_gettime};

@@ -19,14 +19,14 @@ const IMAGES: u8 = 248;
 
 static RECORDS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let texts = [
-        include_str!("../../crates/riops/tests/records/imported.json"),
-        include_str!("../../crates/riops/tests/records/ping.json"),
-        include_str!("../../crates/riops/tests/records/load.json"),
-        include_str!("../../crates/riops/tests/records/point.json"),
-        include_str!("../../crates/riops/tests/records/oltp.json"),
-        include_str!("../../crates/riops/tests/records/rows.json"),
-        include_str!("../../crates/riops/tests/records/script.json"),
-        include_str!("../../crates/riops/tests/records/cbc.json"),
+        include_str!("../../crates/riops-model/tests/records/imported.json"),
+        include_str!("../../crates/riops-model/tests/records/ping.json"),
+        include_str!("../../crates/riops-model/tests/records/load.json"),
+        include_str!("../../crates/riops-model/tests/records/point.json"),
+        include_str!("../../crates/riops-model/tests/records/oltp.json"),
+        include_str!("../../crates/riops-model/tests/records/rows.json"),
+        include_str!("../../crates/riops-model/tests/records/script.json"),
+        include_str!("../../crates/riops-model/tests/records/cbc.json"),
     ];
     let mut records = texts.map(|text| serde_json::from_str(text).expect("a record is JSON"));
     // Short lists are fast, and their values have small numbers. One record keeps its histograms.

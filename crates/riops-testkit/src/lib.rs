@@ -17,9 +17,10 @@ pub use fake_yugabytedb::{Answer, FakeYugabyteDb, SentStatement, VERSION};
 pub use listener::PORT;
 pub use program::{copy_program, write_program};
 pub use proxy::{Fault, Proxy};
-pub use yugabytedb_gateway::{Behavior, Failure, Which, YugabyteDbGateway};
+pub use yugabytedb_gateway::YugabyteDbGateway;
 pub use yugabytedb_rules::{
-    ErrorFields, LOST_REQUEST, MISMATCH_IN_CONTEXT, MISMATCH_IN_DETAIL, Release, functions_sql,
+    Behavior, ErrorFields, Failure, LOST_REQUEST, MISMATCH_IN_CONTEXT, MISMATCH_IN_DETAIL, Release,
+    Which, functions_sql,
 };
 
 #[cfg(test)]

@@ -14,43 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::yugabytedb_rules::{
-    ErrorFields, INVALIDATED, LOST_REQUEST, Release, Sharding, changes_catalog, plan, refusal,
-    translated,
+    Behavior, ErrorFields, Failure, INVALIDATED, LOST_REQUEST, Release, Sharding, Which,
+    changes_catalog, plan, refusal, translated,
 };
 
 /// Statement that PostgreSQL rejects in place of one that fails. Its error is replaced.
 const FAILING: &str = "gateway_failure";
-
-/// How a statement fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// The server answers it with an error.
-    Error(ErrorFields),
-    /// The connection breaks before it is executed.
-    CloseBefore,
-    /// The connection breaks after it was executed, without a reply.
-    CloseAfter,
-    /// As if the client were killed before it: the connection breaks, and no new one is accepted.
-    Kill,
-}
-
-/// Which statement does not succeed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    /// The one with this number, from 1 and over all sessions.
-    Number(usize),
-    /// The first one that begins with this text.
-    First(&'static str),
-}
-
-/// The behavior of a gateway.
-#[derive(Debug, Clone)]
-pub struct Behavior {
-    /// Release that it imitates.
-    pub release: Release,
-    /// One statement that does not succeed.
-    pub failure: Option<(Which, Failure)>,
-}
 
 /// A running gateway. Dropping it closes all connections.
 #[derive(Debug)]
@@ -383,7 +352,7 @@ impl Session {
                 }
             }
         }
-        if let Some(error) = refusal(release, sql, in_block) {
+        if let Some(error) = refusal(&self.cluster.behavior, sql, in_block) {
             return Verdict::Fail(error);
         }
         if invalidated {
@@ -403,7 +372,7 @@ impl Session {
             let prepared = name.and_then(|name| answer.prepared.get(name));
             prepared.cloned().unwrap_or_else(|| sql.to_owned())
         });
-        Verdict::Forward(translated(release, sql))
+        Verdict::Forward(translated(&self.cluster.behavior, sql))
     }
 
     /// Forwards the messages of the server.

@@ -48,9 +48,7 @@ impl Release {
         match self {
             Self::Unknown => &[],
             Self::V2025_1 => &["pg_stat_io", "pg_stat_checkpointer"],
-            Self::V2024_2 | Self::V2_20 => {
-                &["pg_stat_io", "pg_stat_checkpointer", "pg_stat_wal", "pg_stat_force_next_flush"]
-            }
+            Self::V2024_2 | Self::V2_20 => &["pg_stat_io", "pg_stat_checkpointer", "pg_stat_wal"],
         }
     }
 }
@@ -73,6 +71,40 @@ impl ErrorFields {
     pub const fn new(sqlstate: &'static str, message: &'static str) -> Self {
         Self { sqlstate, message, detail: "", context: "" }
     }
+}
+
+/// How a statement fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// The server answers it with an error.
+    Error(ErrorFields),
+    /// The connection breaks before it is executed.
+    CloseBefore,
+    /// The connection breaks after it was executed, without a reply.
+    CloseAfter,
+    /// As if the client were killed before it: the connection breaks, and no new one is accepted.
+    Kill,
+}
+
+/// Which statement does not succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The one with this number, from 1 and over all sessions.
+    Number(usize),
+    /// The first one that begins with this text.
+    First(&'static str),
+}
+
+/// The behavior of a gateway.
+#[derive(Debug, Clone)]
+pub struct Behavior {
+    /// Release that it imitates.
+    pub release: Release,
+    /// Whether its sessions cannot be asked to report their statistics, as in real releases before 2025.1. riops then waits, so
+    /// only the tests of this wait set it.
+    pub reports_late: bool,
+    /// One statement that does not succeed.
+    pub failure: Option<(Which, Failure)>,
 }
 
 /// A concurrent change of the catalog.
@@ -113,8 +145,15 @@ const DDL_IN_BLOCK: ErrorFields = ErrorFields::new(
     "this statement would commit separately here, which the tests of riops do not accept",
 );
 
+/// Relations, functions and settings that a server with this behavior lacks.
+fn missing(behavior: &Behavior) -> impl Iterator<Item = &'static str> {
+    let flush = behavior.reports_late.then_some("pg_stat_force_next_flush");
+    behavior.release.missing().iter().copied().chain(flush)
+}
+
 /// Returns the error with which a release answers a statement in any case.
-pub(crate) fn refusal(release: Release, sql: &str, in_block: bool) -> Option<ErrorFields> {
+pub(crate) fn refusal(behavior: &Behavior, sql: &str, in_block: bool) -> Option<ErrorFields> {
+    let release = behavior.release;
     if sql.contains("advisory") && !release.has_advisory_locks() {
         return Some(NO_ADVISORY_LOCKS);
     }
@@ -125,7 +164,7 @@ pub(crate) fn refusal(release: Release, sql: &str, in_block: bool) -> Option<Err
     }
     // A name in a string is only looked up, and not found.
     let outside_strings: String = sql.split('\'').step_by(2).collect();
-    if release.missing().iter().any(|name| outside_strings.contains(name)) {
+    if missing(behavior).any(|name| outside_strings.contains(name)) {
         return Some(ErrorFields::new("42P01", "relation does not exist"));
     }
     let several = sql.trim_end_matches(';').contains(';') && !sql.contains("language plpgsql");
@@ -148,7 +187,8 @@ pub(crate) fn changes_catalog(sql: &str) -> Option<bool> {
 }
 
 /// Returns the statement in the syntax of PostgreSQL.
-pub(crate) fn translated(release: Release, sql: &str) -> String {
+pub(crate) fn translated(behavior: &Behavior, sql: &str) -> String {
+    let release = behavior.release;
     let mut text = sql.to_owned();
     if sql.starts_with("create table") {
         // The fill factor preserves the order of the key for `yb_get_indexdef`.
@@ -181,7 +221,7 @@ pub(crate) fn translated(release: Release, sql: &str) -> String {
     ] {
         text = text.replace(theirs, ours);
     }
-    for name in release.missing() {
+    for name in missing(behavior) {
         text = text.replace(&format!("{name}'"), &format!("missing_{name}'"));
     }
     if release == Release::V2_20 {

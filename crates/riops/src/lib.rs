@@ -1,29 +1,13 @@
 //! riops measures PostgreSQL-compatible databases.
 //!
-//! Data flows in one direction: each module uses only the modules above it.
-//! The library never prints and never exits. `riops-model`, `metrics`, `workload` and `report` are pure.
-
-pub use riops_report as report;
+//! Data flows in one direction: each module uses only the modules above it. The modules below are crates of their own, which this
+//! one passes on. The library never prints and never exits.
 
 pub use riops_model::{comparison, figure, plan, record, stats, study, summary, units};
 
-pub mod metrics;
+pub use riops_measure::{dataset, engine, host, metrics, probe, run, script, server, workload};
 
-pub mod host;
-
-pub mod server;
-
-pub mod script;
-
-pub mod probe;
-
-pub mod workload;
-
-pub mod dataset;
-
-pub mod engine;
-
-pub mod run;
+pub use riops_report as report;
 
 pub mod store;
 

@@ -44,7 +44,7 @@ fn poison(record: &mut Value, pointer: &str) -> usize {
 }
 
 fn records() -> Vec<(String, Record)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops-model/tests/records");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let poisoned = |file: std::path::PathBuf| {
         let mut record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();

@@ -244,7 +244,7 @@ fn numbers_that_do_not_fit_are_refused_and_never_wrap() {
 
 #[test]
 fn records_with_numbers_or_names_that_reports_cannot_show_are_refused() {
-    let ping = path("../records/ping.json");
+    let ping = path("../../../riops-model/tests/records/ping.json");
     let record: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(ping).unwrap()).unwrap();
     for place in [
@@ -515,7 +515,7 @@ fn exported_records_are_identical_in_another_store() {
         let location = StoreLocation::File(folder.path().join(name));
         store::open(&location, &Interrupt::new()).unwrap()
     };
-    let frozen = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
+    let frozen = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops-model/tests/records");
     let mut records: Vec<Record> = fs::read_dir(frozen)
         .unwrap()
         .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
@@ -537,9 +537,10 @@ fn exported_records_are_identical_in_another_store() {
 
 #[test]
 fn a_damaged_file_imports_nothing_and_a_newer_record_is_refused() {
-    let record =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/ping.json"))
-            .unwrap();
+    let record = fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops-model/tests/records/ping.json"),
+    )
+    .unwrap();
     let read_text = |text: String| {
         let input = Input::new("runs.json".to_owned(), None, Box::new(std::io::Cursor::new(text)));
         read_with(vec![input], &Settings::default()).map(|imports| imports.records.len())

@@ -23,7 +23,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// Returns the file name and JSON text of every stored record.
 fn stored() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops-model/tests/records");
     let mut files: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

@@ -17,7 +17,7 @@ struct Page {
 
 /// Reads the frozen record of a workload.
 pub(crate) fn frozen(workload: &str) -> Record {
-    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops/tests/records");
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops-model/tests/records");
     let text = std::fs::read_to_string(records.join(format!("{workload}.json"))).unwrap();
     serde_json::from_str(&text).unwrap()
 }

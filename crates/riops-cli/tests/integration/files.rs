@@ -26,7 +26,8 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// Creates a store with one run.
 fn store_with_a_run(folder: &Path) {
-    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops/tests/records/rows.json");
+    let record =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops-model/tests/records/rows.json");
     fs::copy(record, folder.join("run.json")).unwrap();
     shell("riops runs import run.json", folder).expect(0);
     fs::remove_file(folder.join("run.json")).unwrap();

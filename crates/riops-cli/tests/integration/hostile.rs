@@ -151,7 +151,7 @@ fn poison(value: &mut Value) {
 
 /// A record whose texts are hostile.
 fn hostile_record(id: &str) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops/tests/records/rows.json");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops-model/tests/records/rows.json");
     let mut record: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     record["id"] = id.into();
     record["verdict"]["warnings"] = json!([{ "kind": "foreign_cpu", "text": "busy: " }]);

@@ -13,7 +13,7 @@ fn stored(name: &str) -> (PathBuf, Vec<Record>) {
     let folder = folder(name);
     let location = StoreLocation::File(folder.join("runs.sqlite"));
     let store = store::open(&location, &Interrupt::new()).unwrap();
-    let frozen = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops/tests/records");
+    let frozen = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops-model/tests/records");
     let mut records = Vec::new();
     for workload in ["rows", "load", "point", "oltp", "cbc", "ping"] {
         let json = std::fs::read_to_string(frozen.join(format!("{workload}.json"))).unwrap();

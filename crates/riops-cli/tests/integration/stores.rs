@@ -113,7 +113,7 @@ const TABLES: [&str; 9] =
 
 /// The frozen records of earlier releases, each with another id and another start.
 pub(crate) fn records() -> Vec<Record> {
-    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops/tests/records");
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops-model/tests/records");
     let mut files: Vec<_> =
         std::fs::read_dir(records).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

@@ -43,7 +43,16 @@ pub(crate) type Place = (&'static str, &'static [(&'static str, usize)], &'stati
 /// Returns the calls of the product by file, with their number.
 fn found() -> BTreeMap<String, BTreeMap<&'static str, usize>> {
     let mut all: BTreeMap<String, BTreeMap<&'static str, usize>> = BTreeMap::new();
-    let crates = ["riops", "riops-cli", "riops-model", "riops-ring", "riops-script", "riops-wire"];
+    let crates = [
+        "riops",
+        "riops-cli",
+        "riops-measure",
+        "riops-model",
+        "riops-report",
+        "riops-ring",
+        "riops-script",
+        "riops-wire",
+    ];
     let sources = crates.iter().flat_map(|name| rust_files(&format!("crates/{name}/src")));
     let is_test = |file: &String| {
         file.contains("/tests/") || file.ends_with("tests.rs") || file.contains("/example")

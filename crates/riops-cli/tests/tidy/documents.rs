@@ -59,7 +59,7 @@ pub(crate) fn unexplained_reasons() -> Vec<String> {
     let page = read("docs/reading-results.md").unwrap_or_default();
     let mut missing = Vec::new();
     for name in ["reasons", "accesses"] {
-        let file = format!("crates/riops/src/run/verdict/{name}.rs");
+        let file = format!("crates/riops-measure/src/run/verdict/{name}.rs");
         let code = read(&file).unwrap_or_default();
         let product = code.split("#[cfg(test)]").next().unwrap_or_default();
         let lines = product.lines().filter(|line| !line.trim_start().starts_with("//"));

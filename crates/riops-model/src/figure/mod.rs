@@ -565,7 +565,7 @@ mod tests {
     #[test]
     fn the_price_follows_from_the_rate_and_the_facts() {
         let mut record: Record =
-            serde_json::from_str(include_str!("../../../riops/tests/records/rows.json")).unwrap();
+            serde_json::from_str(include_str!("../../tests/records/rows.json")).unwrap();
         record.stages[0].throughput.transactions_per_s = 1_000.0;
         let of = |record: &Record, figure: Figure| figure.of(record, &record.stages[0]);
         assert_eq!(of(&record, Figure::PricePerMillionTransactions), None);

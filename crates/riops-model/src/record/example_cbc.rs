@@ -3,6 +3,7 @@
     missing_docs,
     clippy::missing_panics_doc,
     clippy::unwrap_used,
+    clippy::assigning_clones,
     clippy::wildcard_imports,
     reason = "for tests, of other crates, too"
 )]

@@ -45,7 +45,7 @@ pub fn sweep(cells: u32) -> Experiment {
 /// A valid record of a run of this plan, with the figures of another run.
 pub fn record(plan: &Plan) -> Record {
     let frozen: Record =
-        serde_json::from_str(include_str!("../../../riops/tests/records/rows.json")).unwrap();
+        serde_json::from_str(include_str!("../../tests/records/rows.json")).unwrap();
     let mut verdict = frozen.verdict.clone();
     verdict.valid = true;
     Record {

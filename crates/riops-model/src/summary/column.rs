@@ -36,12 +36,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the next column.
+    ///
+    /// # Errors
+    /// [`ColumnError`] if the column has another value than its type allows.
     pub fn read<T: Column>(&mut self) -> Result<T, ColumnError> {
         let text = self.next();
         self.parsed(text)
     }
 
     /// Returns the next column as a time in RFC 3339. Each backend has its own text format.
+    ///
+    /// # Errors
+    /// [`ColumnError`] if the column has another value than its type allows.
     pub fn time<T: Column>(&mut self) -> Result<T, ColumnError> {
         let text = self.next();
         self.parsed(text.map(|text| text.parse::<Timestamp>().map_or(text, time_text)))
@@ -167,6 +173,9 @@ macro_rules! columns {
             }
 
             /// Reads the columns.
+            ///
+            /// # Errors
+            /// [`ColumnError`]($crate::summary::ColumnError) if a column has another value than its type allows.
             pub fn read(row: &mut $crate::summary::column::Reader<'_>) -> Result<Self, $crate::summary::column::ColumnError> {
                 // Rust evaluates the fields in this order.
                 Ok(Self { $($field: columns!(@read row $($read)?),)+ })

@@ -161,8 +161,8 @@ mod tests {
         with(1, points)
     }
 
-    fn point(session: u32, end_ns: u64, latency_ns: u64) -> SamplePoint {
-        let (t_s, latency_us) = (end_ns as f64 / 1e9, latency_ns as f64 / 1e3);
+    fn point(session: u32, end: u64, latency: u64) -> SamplePoint {
+        let (t_s, latency_us) = (end as f64 / 1e9, latency as f64 / 1e3);
         SamplePoint { t_s, latency_us, session, extreme: false }
     }
 

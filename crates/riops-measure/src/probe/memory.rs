@@ -1,0 +1,70 @@
+//! Memory of this machine, and the share of the time in which tasks waited for CPU, memory or I/O.
+
+use std::fs;
+
+use super::reading::since;
+use crate::host::machine::meminfo_bytes;
+use riops_model::record::{Memory, Pressure};
+
+/// Reads the current values.
+pub fn memory() -> Option<Memory> {
+    parse(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn parse(text: &str) -> Option<Memory> {
+    Some(Memory {
+        total_bytes: meminfo_bytes(text, "MemTotal:")?,
+        available_bytes: meminfo_bytes(text, "MemAvailable:")?,
+        cached_bytes: meminfo_bytes(text, "Cached:")?,
+        dirty_bytes: meminfo_bytes(text, "Dirty:")?,
+    })
+}
+
+/// Total time in which at least one task waited for CPU, memory and I/O, in microseconds, from /proc/pressure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PressureTotals([u64; 3]);
+
+impl PressureTotals {
+    pub(super) fn read() -> Option<Self> {
+        let read =
+            |what: &str| total_us(&fs::read_to_string(format!("/proc/pressure/{what}")).ok()?);
+        Some(Self([read("cpu")?, read("memory")?, read("io")?]))
+    }
+
+    pub(super) fn share_since(self, earlier: Self, seconds: f64) -> Pressure {
+        let share = |us: u64| (us as f64 / 1e6 / seconds).min(1.0);
+        let [cpu_share, memory_share, io_share] = since(self.0, earlier.0).map(share);
+        Pressure { cpu_share, memory_share, io_share }
+    }
+}
+
+/// Parses the total of the line `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`.
+fn total_us(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    line.split_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_memory_in_bytes() {
+        let text = "MemTotal:       100 kB\nMemFree: 5 kB\nMemAvailable:   50 kB\nCached:  20 kB\nSwapCached: 1 kB\nDirty: 3 kB\n";
+        let read = parse(text).unwrap();
+        assert_eq!(
+            (read.total_bytes, read.cached_bytes, read.dirty_bytes),
+            (102_400, 20_480, 3_072)
+        );
+        assert_eq!(parse("MemTotal: 1 kB"), None);
+    }
+
+    #[test]
+    fn pressure_is_the_share_of_time_in_which_a_task_waited() {
+        let text = "some avg10=1.0 avg60=0.0 avg300=0.0 total=2500000\nfull avg10=0 total=7\n";
+        assert_eq!(total_us(text), Some(2_500_000));
+        let waits = |us| PressureTotals([us, 0, us / 2]);
+        let found = waits(2_500_000).share_since(waits(500_000), 4.0);
+        assert_eq!((found.cpu_share, found.memory_share, found.io_share), (0.5, 0.0, 0.25));
+    }
+}

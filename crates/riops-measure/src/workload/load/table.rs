@@ -1,0 +1,342 @@
+//! The table that `load` fills and `point` reads and updates: its creation and its expected contents.
+
+use std::ops::Range;
+
+use super::checksum::hash_text_extended;
+use super::rows::binary_piece;
+use crate::server::{Dialect, Feature};
+use crate::workload::access::Index;
+use crate::workload::check::{Bounds, Integers, Ledger};
+use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
+use crate::workload::texts::Texts;
+use crate::workload::{KeyColumn, NON_TRANSACTIONAL, fill};
+use riops_model::plan::{Contents, LoadDataset};
+use riops_model::record::Check;
+
+/// Length in characters up to which the length of a text is stored in one byte.
+const SHORT_TEXT_MAX: u64 = 126;
+
+const CREATE_TABLE: &str = include_str!("../../../sql/load/create_table.sql");
+pub(super) const COPY_BINARY: &str = include_str!("../../../sql/load/copy_binary.sql");
+const SETTLE: &str = include_str!("../../../sql/dataset/settle.sql");
+const IDS: &str = include_str!("../../../sql/load/ids.sql");
+const PARTS: &str = include_str!("../../../sql/load/parts.sql");
+const PRESENT: &str = include_str!("../../../sql/load/present.sql");
+/// Query for the size of a row, in bytes.
+pub(in crate::workload) const ROW_SIZE: &str = include_str!("../../../sql/load/row_size.sql");
+/// Query that checks whether the role may read files on the server.
+pub const FILE_RIGHTS: &str = include_str!("../../../sql/load/file_rights.sql");
+
+/// Number of columns: the key and the texts.
+pub(in crate::workload) const COLUMNS: usize = 5;
+/// Maximum number of id ranges, each with a checksum.
+const PARTS_MAX: u64 = 100;
+/// Number of rows per transaction of `prepare`.
+const PREPARE_BATCH: u64 = 50_000;
+
+/// The table with all its parameters.
+#[derive(Debug, Clone)]
+pub struct LoadTable {
+    /// Parameters of the dataset.
+    pub dataset: LoadDataset,
+    /// Dialect of the server.
+    pub dialect: Dialect,
+}
+
+/// Contents of a range of ids in the database, as the query returns them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    number: i128,
+    rows: i128,
+    wrong_lengths: i128,
+    checksum: i128,
+}
+
+impl LoadTable {
+    pub(in crate::workload) fn name(&self) -> &str {
+        &self.dataset.table_name
+    }
+
+    pub(in crate::workload) fn full_name(&self) -> String {
+        format!("riops.{}", self.name())
+    }
+
+    pub(in crate::workload) fn index(&self) -> Index {
+        Index { table: self.name().to_owned(), name: format!("{}_pkey", self.name()) }
+    }
+
+    pub(in crate::workload) fn key_column(&self) -> KeyColumn {
+        KeyColumn { name: "id", first: 0, keys: self.dataset.rows }
+    }
+
+    pub(in crate::workload) fn texts(&self) -> Texts {
+        Texts::new(self.dataset.seed, self.dataset.field_length)
+    }
+
+    /// Returns the text of a statement on the table in the dialect.
+    pub(in crate::workload) fn sql(&self, template: &'static str) -> String {
+        fill(self.dialect.sql(template), &[("table", self.name())])
+    }
+
+    /// Returns an option in use that is not supported in this dialect. `non_transactional`: whether the run uses it.
+    pub(in crate::workload) fn unsupported(
+        &self,
+        dialect: Dialect,
+        non_transactional: bool,
+    ) -> Option<&'static str> {
+        let non_transactional = non_transactional || self.dataset.non_transactional;
+        dialect.lacked_option(&[
+            ("--tablets", self.dataset.tablets > 0, Feature::SplitTables),
+            ("--non-transactional", non_transactional, Feature::NonTransactionalWrites),
+        ])
+    }
+
+    fn create_sql(&self) -> String {
+        let tablets = match self.dataset.tablets {
+            0 => LoadDataset::TABLETS,
+            tablets => tablets,
+        };
+        let values = [("table", self.name()), ("tablets", &tablets.to_string())];
+        fill(self.dialect.sql(CREATE_TABLE), &values)
+    }
+
+    /// Returns the statement to execute after the load.
+    pub fn finish_sql(&self) -> String {
+        self.sql(SETTLE)
+    }
+
+    /// Returns the table and the jobs with which `prepare` fills it in parallel.
+    pub(in crate::workload) fn filled(&self) -> Dataset {
+        let (rows, texts, sql) = (self.dataset.rows, self.texts(), self.sql(COPY_BINARY));
+        let job = move |number: u64| {
+            let first = number * PREPARE_BATCH;
+            let end = rows.min(first + PREPARE_BATCH);
+            Job::Copy { sql: sql.clone(), rows: end - first, source: source(texts, first..end) }
+        };
+        let settings = self.dataset.non_transactional.then(|| NON_TRANSACTIONAL.to_owned());
+        Dataset {
+            parameters: serde_json::to_value(&self.dataset).unwrap_or_default(),
+            footprint: self.footprint(),
+            settings: settings.into_iter().collect(),
+            tables: vec![Table {
+                name: self.full_name(),
+                create: vec![self.create_sql()],
+                jobs: rows.div_ceil(PREPARE_BATCH),
+                job: Box::new(job),
+                frozen_copy: None,
+                finish: vec![self.finish_sql()],
+                zeros: Vec::new(),
+                rows,
+            }],
+            ..Dataset::default()
+        }
+    }
+
+    /// Estimates the size of the table. A text is preceded by its length in one or four bytes.
+    fn footprint(&self) -> Footprint {
+        let characters = u64::from(self.dataset.field_length);
+        let length_bytes = if characters <= SHORT_TEXT_MAX { 1 } else { 4 };
+        Footprint::of_table(self.dataset.rows, 4 + 4 * (characters + length_bytes), 1)
+    }
+
+    /// Returns the number of rows of each range of ids except the last.
+    fn part_rows(&self) -> u64 {
+        self.dataset.rows.div_ceil(PARTS_MAX).max(1)
+    }
+
+    pub(in crate::workload) fn contents_sql(&self) -> Vec<String> {
+        let (part, lengths) = (self.part_rows().to_string(), self.lengths().join(", "));
+        let values = [("table", self.name()), ("part", &part), ("lengths", &lengths)];
+        vec![fill(IDS, &values), fill(PARTS, &values)]
+    }
+
+    /// Compares the results of `contents_sql` for a complete table with the acknowledged updates.
+    pub fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
+        let rows = i128::from(self.dataset.rows);
+        let parts = parts(contents);
+        let ids = contents.first().map_or(&[][..], Vec::as_slice);
+        let id = |position: usize| ids.get(position).copied().unwrap_or(0);
+        let name = self.name();
+        let expected = match self.dataset.contents {
+            Contents::Seed => Some(self.expected()),
+            Contents::Unknown if baseline.len() > 1 => {
+                Some(self::parts(baseline).into_iter().map(|part| part.checksum).collect())
+            }
+            Contents::Unknown => None,
+        };
+        let mut checks = vec![
+            crate::workload::check::exact(
+                format!("rows of riops.{name}"),
+                rows,
+                total(&parts, |part| part.rows),
+            ),
+            crate::workload::check::exact(format!("distinct ids of riops.{name}"), rows, id(0)),
+            crate::workload::check::exact(format!("smallest id of riops.{name}"), 0, id(1)),
+            crate::workload::check::exact(format!("largest id of riops.{name}"), rows - 1, id(2)),
+            self.lengths_check(&parts),
+        ];
+        checks.extend(expected.map(|expected| self.checksum_check(&parts, &expected, ledger)));
+        checks
+    }
+
+    fn lengths(&self) -> Vec<String> {
+        self.dataset.lengths().iter().map(ToString::to_string).collect()
+    }
+
+    fn lengths_check(&self, parts: &[Part]) -> Check {
+        let lengths = self.lengths().join(" or ");
+        let what = format!("rows with a text that is not {lengths} characters long");
+        crate::workload::check::exact(what, 0, total(parts, |part| part.wrong_lengths))
+    }
+
+    /// Compares the checksums of the ranges. Each update changes the checksum of at most one range.
+    fn checksum_check(&self, parts: &[Part], expected: &[i128], ledger: &Ledger) -> Check {
+        let changed = (0..).zip(expected).filter(|(number, expected)| {
+            let found = parts.iter().find(|part| part.number == *number);
+            found.map(|part| part.checksum) != Some(**expected)
+        });
+        let changed: Vec<i128> = changed.map(|(number, _)| number).collect();
+        let bounds = ledger.bounds();
+        let all = i128::try_from(expected.len()).unwrap_or(i128::MAX);
+        let most = bounds.most.unwrap_or(all).min(all);
+        let (found, each) = (changed.len() as i128, self.part_rows());
+        let mut check = Check {
+            name: format!("ranges of {each} ids with texts that differ from those loaded"),
+            expected: match bounds.most {
+                None => format!("0 to {most}, because a run did not report its changes"),
+                Some(_) if most == 0 => "0".to_owned(),
+                Some(_) => format!("0 to {most}"),
+            },
+            found: found.to_string(),
+            held: found <= most,
+            unknown: bounds.most.is_none(),
+            ..Check::default()
+        };
+        if let Some(first) = changed.first().filter(|_| !check.held) {
+            check.found = format!("{found}, the first at id {}", first * i128::from(each));
+        }
+        check
+    }
+
+    /// Compares an incompletely loaded table with the acknowledged rows.
+    pub(in crate::workload) fn checks_of_incomplete_load(
+        &self,
+        contents: &Integers,
+        ledger: &Ledger,
+    ) -> Vec<Check> {
+        let parts = parts(contents);
+        let rows = total(&parts, |part| part.rows);
+        let distinct = contents.first().and_then(|ids| ids.first()).copied().unwrap_or(0);
+        let name = self.name();
+        let batches = Batches::of(ledger, contents.get(2..).unwrap_or_default());
+        let bounds = Bounds::new(ledger.rows_changed, 0, batches.unresolved_rows, ledger.open_runs);
+        let acknowledged = format!("acknowledged rows of riops.{name}");
+        let all = format!("rows of riops.{name} (load incomplete)");
+        let mut checks =
+            vec![crate::workload::check::between(acknowledged, bounds, rows - batches.rows)];
+        checks.extend(batches.check(self.dataset.non_transactional));
+        checks.extend([
+            crate::workload::check::exact(format!("distinct ids of riops.{name}"), rows, distinct),
+            self.lengths_check(&parts),
+            crate::workload::check::exact(all, i128::from(self.dataset.rows), rows),
+        ]);
+        checks
+    }
+
+    /// Returns the queries for the number of rows in each batch with an unknown outcome.
+    pub(in crate::workload) fn ledger_sql(&self, ledger: &Ledger) -> Vec<String> {
+        let query = |(first, last): &(i64, i64)| {
+            let (first, last) = (first.to_string(), last.to_string());
+            fill(PRESENT, &[("table", self.name()), ("first", &first), ("last", &last)])
+        };
+        ledger.batches_unknown.iter().map(query).collect()
+    }
+
+    /// Returns the expected checksum of each range, computed from the texts that riops generates.
+    pub(super) fn expected(&self) -> Vec<i128> {
+        let (rows, part) = (self.dataset.rows, self.part_rows());
+        let texts = self.texts();
+        let mut row = vec![0; texts.length() * 4];
+        let mut sum = |ids: Range<u64>| -> i128 {
+            ids.map(|id| {
+                for (column, text) in (0..).zip(row.chunks_exact_mut(texts.length())) {
+                    texts.write(id, column, text);
+                }
+                i128::from(hash_text_extended(&row, id))
+            })
+            .sum()
+        };
+        (0..rows.div_ceil(part))
+            .map(|number| sum(number * part..rows.min((number + 1) * part)))
+            .collect()
+    }
+}
+
+/// The batches with an unknown outcome. Their rows show whether they were applied: no other batch has the same
+/// ids.
+#[derive(Debug, Default)]
+struct Batches {
+    /// Number of batches with all their rows, with none of them, and with some of them.
+    applied: usize,
+    not_applied: usize,
+    partial: usize,
+    /// Number of rows found in these batches.
+    rows: i128,
+    /// Maximum number of rows of further batches, whose ids are not known.
+    unresolved_rows: i128,
+}
+
+impl Batches {
+    fn of(ledger: &Ledger, found: &Integers) -> Self {
+        let mut all = Self { unresolved_rows: ledger.rows_unknown, ..Self::default() };
+        for (&(first, last), found) in ledger.batches_unknown.iter().zip(found) {
+            let expected = i128::from(last) - i128::from(first) + 1;
+            let found = found.first().copied().unwrap_or(0);
+            match found {
+                0 => all.not_applied += 1,
+                _ if found == expected => all.applied += 1,
+                _ => all.partial += 1,
+            }
+            all.rows += found;
+            all.unresolved_rows -= expected;
+        }
+        Self { unresolved_rows: all.unresolved_rows.max(0), ..all }
+    }
+
+    /// Returns the check that each batch has all its rows or none; `None` without such batches. Batches that
+    /// are no transactions may have some of them.
+    fn check(&self, non_transactional: bool) -> Option<Check> {
+        let Self { applied, not_applied, partial, .. } = self;
+        (applied + not_applied + partial > 0).then(|| Check {
+            name: "batches with an unknown outcome".to_owned(),
+            expected: "all of their rows or none".to_owned(),
+            found: format!("{applied} with all, {not_applied} with none, {partial} with some"),
+            held: *partial == 0 || non_transactional,
+            ..Check::default()
+        })
+    }
+}
+
+fn parts(contents: &Integers) -> Vec<Part> {
+    let numbers = contents.get(1).map_or(&[][..], Vec::as_slice);
+    let part = |&[number, rows, wrong_lengths, checksum]: &[i128; 4]| Part {
+        number,
+        rows,
+        wrong_lengths,
+        checksum,
+    };
+    numbers.as_chunks().0.iter().map(part).collect()
+}
+
+fn total(parts: &[Part], number: impl Fn(&Part) -> i128) -> i128 {
+    parts.iter().map(number).sum()
+}
+
+/// Returns the source of the binary COPY data of these rows.
+fn source(texts: Texts, ids: Range<u64>) -> CopySource {
+    let mut next = ids.start;
+    Box::new(move |out| {
+        next = binary_piece(texts, &ids, next, out);
+        next < ids.end
+    })
+}
