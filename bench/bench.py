@@ -290,7 +290,7 @@ def instructions(server, report, arguments):
             for name in os.listdir(folder):
                 with open(os.path.join(folder, name)) as file:
                     found = re.search(r"^(?:summary|totals): (\d+)", file.read(), re.MULTILINE)
-                # The first thread only starts and ends the run. Of the others, the worker executes the most.
+                # The first thread only starts and ends the run. Among the other threads, the worker executes the most.
                 if found and name != "out-01":
                     threads.append(int(found.group(1)))
             return max(threads)

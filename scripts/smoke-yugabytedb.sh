@@ -32,7 +32,7 @@ step() {
     failed=$((failed + 1))
     printf '%s\n' "$log" >>"$folder/failed.txt"
   fi
-  # Of a run, its main figure and whether it is valid; of other commands, the last line.
+  # For a run, its main figure and whether it is valid; for other commands, the last line.
   result=$(grep -E '^  (RIOPS|TPS|rows|valid|INVALID)' "$log" | head -2 | tr -s ' ' | paste -sd ';' -)
   [ -n "$result" ] || result=$(tail -1 "$log")
   printf '%-3s %-4s %-72s %s\n' "$number" "$code" "$*" "$result" >>"$folder/table.txt"

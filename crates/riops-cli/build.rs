@@ -12,14 +12,14 @@ fn main() {
     println!("cargo::rustc-env=BUILD_TARGET={}", var("TARGET").unwrap_or_default());
 }
 
-/// The commit in the file that cargo adds to a published crate.
+/// Returns the commit in the file that cargo adds to a published crate.
 fn packaged() -> Option<String> {
     let text = std::fs::read_to_string(".cargo_vcs_info.json").ok()?;
     let (_, rest) = text.split_once("\"sha1\": \"")?;
     Some(rest.split('"').next()?.to_owned())
 }
 
-/// The commit of the checkout, unless the checkout is that of another project. The log of HEAD changes with each commit.
+/// Returns the commit of the checkout, unless the checkout belongs to another project. The log of HEAD changes with each commit.
 fn checked_out() -> Option<String> {
     git(&["ls-files", "--error-unmatch", "build.rs"])?;
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;

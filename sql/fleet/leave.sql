@@ -1,4 +1,4 @@
--- $3 are the seconds after which an agent without a heartbeat is lost: only the others can remove its row.
+-- An agent is lost after $3 seconds without a heartbeat: only the other agents can remove its row.
 delete from riops_store.fleet_agent
  where fleet = $1
    and (token = $2 or heartbeat_at not between clock_timestamp() - make_interval(secs => $3::float8)

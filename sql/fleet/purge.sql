@@ -1,5 +1,5 @@
--- Fleets of which no agent lives: $1 are the seconds without a heartbeat, $3 those of one that has ended; only those with the
--- name $2, if it is given. A heartbeat in the future is as old as it is far away.
+-- Fleets whose agents are all lost; if the name $2 is given, only this fleet. An agent is lost after $1 seconds without a
+-- heartbeat, or after $3 seconds if the fleet has ended. A heartbeat in the future is as old as it is far away.
 delete from riops_store.fleet
  where ($2::text is null or name = $2)
    and not exists (select from riops_store.fleet_agent agent,

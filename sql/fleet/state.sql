@@ -1,5 +1,5 @@
--- What an agent needs to know of all: $2 is the stage, $3 the seconds after which an agent without a heartbeat is lost. One whose
--- heartbeat is as far in the future is lost as well: the clock was set back, or the value changed.
+-- State of all agents for one of them, in stage $2. An agent is lost after $3 seconds without a heartbeat. An agent with a
+-- heartbeat as far in the future is lost as well: the clock was set back, or the value changed.
 with agent as (
   select *, heartbeat_at not between clock_timestamp() - make_interval(secs => $3::float8)
                                  and clock_timestamp() + make_interval(secs => $3::float8) as is_silent

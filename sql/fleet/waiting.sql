@@ -1,4 +1,4 @@
--- The plan of a fleet that waits for agent $2, and not in vain.
+-- The plan of a fleet that waits for agent $2 and can still start.
 select plan from riops_store.fleet
  where name = $1 and result is null
    and not exists (select from riops_store.fleet_start start where start.fleet = fleet.id)

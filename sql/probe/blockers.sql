@@ -1,5 +1,5 @@
 -- Sessions that hold the locks for which sessions of this run wait: whether they belong to it, their application, their state,
--- and for how many of at most 8 waiting sessions. A session that waits itself is followed to the one that it waits for.
+-- and for how many of at most 8 waiting sessions. If such a session waits itself, the query continues with its blockers.
 with recursive chain (waiting, pid, depth) as (
     (select a.pid, a.pid, 0 from pg_stat_get_activity(null) as a
       where a.application_name = current_setting('application_name') and a.wait_event_type = 'Lock' limit 8)

@@ -1,5 +1,5 @@
--- The tablespaces of these tables with their partitions, indexes and TOAST tables (if none of them exists, that
--- of new tables), and those of temporary objects: kind, name, and location, which is empty for the data
+-- The tablespaces of temporary objects and of these tables with their partitions, indexes and TOAST tables; the
+-- tablespace of new tables if none of them exists. Kind, name, and location, which is empty for the data
 -- directory.
 with named as (
   select to_regclass(name)::oid as oid from unnest('{{tables}}'::text[]) as name

@@ -1,5 +1,5 @@
--- Number of transactions that have started so far, number of those since the oldest snapshot, which VACUUM must respect, and
--- who holds it. The snapshots of VACUUM itself do not count.
+-- Number of transactions that have started so far, number of transactions since the oldest snapshot, which VACUUM must respect,
+-- and the holder of this snapshot. The snapshots of VACUUM itself do not count.
 select txid_snapshot_xmax(txid_current_snapshot()), held.transactions, held.holder
   from (select age(backend_xmin), coalesce(nullif(application_name, ''), backend_type) || coalesce(' (' || state || ')', '')
           from pg_stat_activity

@@ -1,5 +1,5 @@
--- The own sessions by wait event, with the idle ones, and other backends that do work. `{own}` is the condition for the own ones,
--- `{place}` a text that distinguishes them further.
+-- The run's own sessions by wait event, including idle sessions, and other backends that do work. `{own}` is the condition for
+-- the own sessions, `{place}` a text that distinguishes them further.
 select {own},
        case when {own} then {place}
             when a.backend_type = 'autovacuum worker' then 'autovacuum'

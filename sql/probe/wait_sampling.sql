@@ -1,5 +1,5 @@
--- pg_wait_sampling: number of samples so far of the sessions of this run by wait event, and of the checkpointer, which always has an
--- event: how often samples were taken. Version 1.1 has no samples of running processes. `{schema}` is that of the extension.
+-- pg_wait_sampling: number of samples so far of the sessions of this run by wait event, and of the checkpointer, which always
+-- has an event: how often samples were taken. Version 1.1 has no samples of running processes. `{schema}` is the extension's schema.
 with own as (
     select pid from pg_stat_get_activity(null)
      where application_name = current_setting('application_name') and pid <> pg_backend_pid()

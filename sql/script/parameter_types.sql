@@ -1,4 +1,4 @@
--- One row for each parameter of the statement that is checked. The search path is that of the role: all names are
+-- One row for each parameter of the statement that is checked. The role determines the search path, so all names are
 -- qualified.
 select pg_catalog.format_type(t.type, null)
   from pg_catalog.pg_prepared_statements s,

@@ -1,6 +1,6 @@
 -- Reads no records. `order` is a validated column of `runs`; `conditions` is list_tag.sql for each tag.
 -- device_mb_s is the highest rate of the device in a statement that ran once and took at least 1 s; if all were
--- shorter, that of the longest one. In a shorter one, delayed writes of the previous stage would count as its own.
+-- shorter, the rate of the longest one. In a shorter one, delayed writes of the previous stage would count as its own.
 select {columns}
   from (select runs.*,
                (select stages.device_read_mb_s + stages.device_write_mb_s

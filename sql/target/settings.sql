@@ -1,7 +1,7 @@
 -- Settings with which the sessions start and that differ from the default, whatever sets them (a file, the role, the
--- database, the connection string, PGOPTIONS), and those needed to interpret the results of a benchmark; none
--- that may contain a password. What riops sets in this session (source session) is no setting of the others: they start
--- with reset_val; of these settings, those with a unit other than 8kB are times in milliseconds. The default of a setting
+-- database, the connection string, PGOPTIONS), and settings needed to interpret the results of a benchmark; none
+-- that may contain a password. The settings of this session alone (source session) do not apply to other sessions, which
+-- start with reset_val. Among these settings, a unit other than 8kB means a time in milliseconds. The default of a setting
 -- with a unit has another form than its value. A long value is shortened, with a digest of the whole one.
 select name,
        case when length(value) > 200 then left(value, 160) || '... (' || left(md5(value), 8) || ')' else value end,

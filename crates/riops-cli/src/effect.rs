@@ -1,7 +1,7 @@
-//! Options that are set and cannot have an effect beside the others: an error, and never ignored.
+//! Options that are set but have no effect together with the other options. riops refuses them and never ignores one.
 //!
-//! The environment and the file of `--config` serve several commands. An option of theirs that another command has is
-//! not an error, unless the file sets one of another workload than the one that is measured.
+//! The environment and the file of `--config` serve several commands: an option that only another command has is not an
+//! error. In the file, an option of another workload is an error.
 
 use std::ffi::OsString;
 
@@ -262,8 +262,8 @@ pub(crate) fn require_effect(
     require_complete_file(root, line, &words).map_err(WithoutEffect::Incomplete)
 }
 
-/// Fails if an option of the file has no effect without another one. clap ignores this for defaults, which the values of
-/// the file are. Those that exclude others are replaced by what takes precedence.
+/// Fails if an option of the file has no effect without another one. clap gets the values of the file as defaults, which it
+/// does not check. A conflict is no error: the option that takes precedence replaces the value of the file.
 fn require_complete_file(
     command: &mut Command,
     line: &CommandLine,

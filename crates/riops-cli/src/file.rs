@@ -13,7 +13,7 @@ use crate::ui::Ui;
 /// Maximum size of a file with a token, of which 16 characters suffice.
 const TOKEN_BYTES_MAX: u64 = 4 << 10;
 
-/// Returns the token in a file, or else the one that was given as text.
+/// Returns the token in the file, or without a file the token that was given as text.
 pub(crate) fn token(text: Option<&str>, file: Option<&Path>, ui: Ui) -> Result<Option<Token>> {
     let Some(file) = file else {
         return Ok(text.map(Token::new).transpose()?);

@@ -1,4 +1,4 @@
-//! What `--help` says: a snapshot of every command, and that its defaults are those of the plan.
+//! Tests of `--help`: a snapshot of every command, and a check that its defaults are the plan's defaults.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::settings::with_environment;
 /// Where the snapshots are, beside this file.
 const FOLDER: &str = "snapshots/help";
 
-/// The path of every command, hidden ones included, but for those of `help`.
+/// Collects the path of every command, including hidden commands, but without `help`.
 fn paths(command: &Command, path: &[&str], found: &mut Vec<String>) {
     let path = [path, &[command.get_name()]].concat();
     found.push(path.join(" "));

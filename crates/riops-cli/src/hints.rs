@@ -1,4 +1,4 @@
-//! The options that commands in messages repeat: those that select the server and the store.
+//! The options that commands in messages repeat: they select the server and the store.
 //!
 //! The library knows no options. It writes a command in a message between backquotes, and [`Given`] completes
 //! the commands when the message is printed.
@@ -8,17 +8,17 @@ use std::ffi::OsString;
 /// The options that were given, as text for a shell, each with a leading space.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
-    /// Those that select the server, as words.
+    /// Options that select the server, as words.
     pub(crate) target: Vec<OsString>,
-    /// Those that select the server.
+    /// Options that select the server.
     pub(crate) server: String,
-    /// Those of the embedded server.
+    /// Options of the embedded server.
     pub(crate) embedded: String,
-    /// Those that find the embedded server once it has been started.
+    /// Options that find the embedded server once it has been started.
     pub(crate) embedded_home: String,
-    /// Those that select the store.
+    /// Options that select the store.
     pub(crate) store: String,
-    /// Whether they had a password, which commands do not repeat.
+    /// Whether the options had a password, which commands do not repeat.
     pub(crate) omits_password: bool,
 }
 

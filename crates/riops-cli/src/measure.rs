@@ -146,10 +146,10 @@ pub(crate) fn print(
     print_with(record, stored, forms, options, (&as_in_form, ui))
 }
 
-/// The options of the histogram, and those for the server and the store in commands.
+/// The options of the histogram, and the options of the server and the store that commands in messages repeat.
 pub(crate) type RecordText<'a> = (&'a GraphOptions, (Option<&'a str>, Option<&'a str>));
 
-/// The same with another text for the record on standard output.
+/// Does the same as [`print()`], with another text for the record on standard output.
 fn print_with(
     record: &Record,
     stored: &str,
@@ -195,14 +195,14 @@ pub(crate) fn exit_code_in(form: &Form, record: &Record) -> u8 {
 
 /// The store of a run, which also provides the history of earlier runs.
 pub(crate) struct StoredRuns<'a> {
-    /// Store that the run is saved to; `None` with `--no-store`, and in a fleet, of whose agents only one saves a run.
+    /// Store that the run is saved to; `None` with `--no-store`, and in a fleet, where only one agent saves the run.
     pub(crate) store: Option<Store>,
     /// Where the run is saved to.
     pub(crate) location: Option<StoreLocation>,
     /// Store for the history with `--no-store`, if it exists; opened on first use.
     history_only: OnceCell<Option<Store>>,
     options: &'a ResultOptions,
-    /// That of `--note`.
+    /// Note from `--note`.
     pub(crate) note: Option<Note>,
     ui: Ui,
 }

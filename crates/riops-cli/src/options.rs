@@ -44,7 +44,7 @@ pub(crate) struct OptionNames {
 }
 
 impl OptionNames {
-    /// The names of all commands.
+    /// Returns the names of all commands' options.
     pub(crate) fn all() -> &'static Self {
         static ALL: LazyLock<OptionNames> = LazyLock::new(|| {
             let mut found = OptionNames::default();
@@ -54,7 +54,7 @@ impl OptionNames {
         &ALL
     }
 
-    /// Collects those of a command without its subcommands.
+    /// Returns the names of a command's options, without the options of its subcommands.
     pub(crate) fn of_one(command: &Command) -> Self {
         let mut found = Self::default();
         found.collect_own(command);
@@ -80,7 +80,7 @@ impl OptionNames {
         }
     }
 
-    /// The names of the commands of a workload, or of all workloads: of its dataset, too.
+    /// Returns the option names of all commands of a workload, such as `prepare` and `verify`, or of all workloads.
     pub(crate) fn of_workload(workload: Option<&str>) -> Self {
         let mut found = Self::default();
         let of_workloads = |outer: &&Command| OF_WORKLOADS.contains(&outer.get_name());

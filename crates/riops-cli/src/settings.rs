@@ -51,7 +51,7 @@ pub(crate) fn accepts(line: &CommandLine) -> bool {
         .is_ok_and(|(values, _)| matched(line, &values, Origin::Typed, false).is_ok())
 }
 
-/// Parses another command line in the same way: that of a cell of an experiment.
+/// Parses another command line in the same way: the words of a cell of an experiment.
 ///
 /// # Errors
 /// The text of the error.
@@ -138,15 +138,15 @@ fn matched(
     Ok(Arguments { given: given(&command, &matches), cell_words: cell_words(line), ..arguments })
 }
 
-/// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD`: those without the options of the
-/// experiment. Empty for other commands.
+/// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD`: the command line without the options of
+/// the experiment. Empty for other commands.
 fn cell_words(line: &CommandLine) -> Vec<OsString> {
     let ["sweep", _workload, ..] = line.subcommands().as_slice() else {
         return Vec::new();
     };
     let own = ExperimentOptions::augment_args(Command::new("sweep"));
     let own = OptionNames::of_one(&own);
-    // Of each run of an experiment, one record is stored and none is printed.
+    // An experiment stores one record per run and prints none.
     let is_removed = |long: &str| own.contains(long) || ["repeat", "output"].contains(&long);
     let mut words = line.without(is_removed);
     if let Some(word) = words.iter_mut().find(|word| *word == "sweep") {
@@ -160,8 +160,8 @@ const PREFIX: &str = "error:";
 /// Their last line, which is not part of the message.
 const POINTER: &str = "For more information, try '--help'.";
 
-/// Prints an error of clap, or the help, and returns its exit code. Errors start with the name of the program,
-/// as those of riops itself do.
+/// Prints an error of clap, or the help, and returns its exit code. Errors start with the name of the program, as
+/// riops's own errors do.
 fn rejected(error: &clap::Error, form: ErrorForm) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
     let plain = error.render().to_string();
@@ -293,8 +293,8 @@ pub(crate) fn needs_permission(option: &str, value: &str) -> bool {
     }
 }
 
-/// The options that end a run, and those of the random seed. One on the command line replaces all of its group in the
-/// environment and the file.
+/// The options that end a run, and the options of the random seed. An option on the command line replaces its whole group
+/// in the environment and the file.
 const REPLACED: [&[&str]; 2] =
     [&["duration", "transactions", "total-rows", "max-duration"], &["seed", "rand-seed"]];
 
@@ -406,9 +406,9 @@ pub(crate) fn with_environment(command: Command, origin: Origin) -> Command {
 /// The values of options that are not on the command line.
 #[derive(Clone, Copy)]
 struct Fallbacks<'a> {
-    /// Those from a file.
+    /// Values from a file.
     values: &'a Values,
-    /// Names of options that have none, because another one was typed.
+    /// Names of options without a fallback, because another option of their group was typed.
     replaced: &'a [&'a str],
     origin: Origin,
 }

@@ -33,7 +33,7 @@ const SHORT: [(&str, &str); 21] = [
     ("script check", "define offline database"),
 ];
 
-/// What follows the list of commands.
+/// Text after the list of commands.
 const START: &str = "\
 Examples:
   riops run rows                    random row reads on the embedded server

@@ -18,7 +18,7 @@ const MANIFEST: &str = "riops-gallery.json";
 /// The folders of a gallery.
 const FOLDERS: [&str; 5] = ["assets", "comparisons", "experiments", "histories", "runs"];
 
-/// What the manifest has.
+/// Contents of the manifest.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     files: BTreeSet<SitePath>,
@@ -68,9 +68,9 @@ impl SitePath {
 /// A folder with a site.
 pub(crate) struct Site<'a> {
     folder: &'a Path,
-    /// The files that are riops's: those of the manifest in the folder.
+    /// Files that riops may replace or remove: the manifest in the folder lists them.
     owned: BTreeSet<SitePath>,
-    /// Those of the new site.
+    /// Files of the new site.
     files: BTreeSet<SitePath>,
     bytes: u64,
 }

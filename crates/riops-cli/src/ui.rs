@@ -299,7 +299,7 @@ struct Bar {
 }
 
 impl Bar {
-    /// Columns for the message, without the gap, the last column and those of [`BarTerminal`].
+    /// Columns for the message: without the bar, the gap, the last column and the columns that [`BarTerminal`] reserves.
     fn message_columns(&self) -> usize {
         message_columns().saturating_sub(self.columns + 4 + ECHO_COLUMNS)
     }
@@ -308,7 +308,7 @@ impl Bar {
         self.show_lines(position, &one_line(message));
     }
 
-    /// Shows those of the parts of a message that fit.
+    /// Shows the parts of a message that fit.
     fn show_parts(&self, position: u64, parts: &[(u8, String)]) {
         self.show(position, &report::fit(parts, self.message_columns()));
     }

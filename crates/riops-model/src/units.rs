@@ -131,8 +131,8 @@ fn parse_size(text: &str) -> Option<u64> {
 
 /// Splits a size into its number and the bytes of its unit, if any. `None` for an unknown unit.
 ///
-/// The units are those of PostgreSQL's settings (`B`, `kB`, `MB`, `GB`, `TB`), case-insensitive; `G`,
-/// `GB` and `GiB` are equivalent.
+/// Accepts the units of PostgreSQL's settings (`B`, `kB`, `MB`, `GB`, `TB`), case-insensitive; `G`, `GB` and
+/// `GiB` are equivalent.
 pub fn split_size(text: &str) -> Option<(&str, Option<u64>)> {
     let number = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
     let unit = text.strip_prefix(number)?.to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! What a report says, before it has a form: facts, tables, charts, notes and commands in their order. Sections and
-//! subjects write a document, renderers read it and know no subject.
+//! The contents of a report, independent of its output form: facts, tables, charts, notes and commands in their order.
+//! Sections and subjects write a document; renderers read it and know no subject.
 
 use serde::{Serialize, Serializer};
 
@@ -68,13 +68,13 @@ pub struct Badge {
 /// The main result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Headline {
-    /// What the figure is.
+    /// Name of the figure.
     pub label: String,
     /// Its value.
     pub value: String,
     /// Its unit.
     pub unit: String,
-    /// What belongs to it.
+    /// Details, such as the number of transactions.
     pub detail: String,
 }
 
@@ -301,11 +301,11 @@ pub struct Findings {
     pub(super) id: String,
     pub(super) badge: Option<Badge>,
     pub(super) headline: Option<Headline>,
-    /// What was compared.
+    /// The compared runs and their conditions.
     pub(super) conditions: Document,
     /// Tables and charts.
     pub(super) results: Document,
-    /// What follows from them, and what limits it.
+    /// Conclusions from them, and their limits.
     pub(super) conclusion: Document,
 }
 

@@ -1,5 +1,5 @@
-//! A flame graph: functions as rectangles, as wide as their share of the samples, above those that called them. Of two
-//! profiles, the width is that in B and the color the change.
+//! A flame graph: functions as rectangles above their callers, as wide as their share of the samples. For two profiles,
+//! the width is the share in B, and the color shows the change.
 //!
 //! Source: Gregg, "The Flame Graph", Communications of the ACM 59 (6), 2016.
 

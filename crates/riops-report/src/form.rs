@@ -1,4 +1,4 @@
-//! What an output form is.
+//! The definition of an output form.
 
 use crate::document::Lines;
 use crate::export::ExportError;
@@ -69,7 +69,7 @@ pub struct Image {
     pub bytes: Vec<u8>,
 }
 
-/// What is printed beside the record, and how.
+/// Additional parts of the output, and their style.
 #[derive(Debug, Clone, Copy)]
 pub struct Extras<'a> {
     /// Where the record is stored, as text.
@@ -124,12 +124,12 @@ impl<'a> Extras<'a> {
 
 /// The parts of a form that is printed while a run is in progress.
 pub trait Stream: Sync {
-    /// What is printed before the sessions connect. `intervals`: whether the intervals follow.
+    /// Returns the text that is printed before the sessions connect. `intervals`: whether the intervals follow.
     fn opening(&self, _plan: &Plan, _intervals: bool) -> String {
         String::new()
     }
 
-    /// What is printed when all sessions are connected.
+    /// Returns the text that is printed when all sessions are connected.
     fn connected(&self) -> &'static str {
         ""
     }
@@ -139,10 +139,10 @@ pub trait Stream: Sync {
         false
     }
 
-    /// What is printed at the end of an interval.
+    /// Returns the text that is printed at the end of an interval.
     fn interval(&self, point: &Point, plan: &Plan, intervals: bool) -> String;
 
-    /// What is printed at the end of the run.
+    /// Returns the text that is printed at the end of the run.
     fn closing(&self, record: &Record, extras: &Extras<'_>) -> String;
 }
 

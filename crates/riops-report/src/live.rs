@@ -17,12 +17,12 @@ use riops_model::units::format::{count, percent, rate, truncated};
 const CURVE_COLUMNS: usize = 24;
 /// Heights of the curve, from low to high.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Wait events that are named.
+/// Maximum number of wait events that are named.
 const WAITS_MAX: usize = 4;
-/// Samples that are kept: those of the start, with which the speed of the processor is compared, and the last one.
+/// Maximum number of stored samples: the first ones, with which the CPU speed is compared, and the last one.
 const SAMPLES_MAX: usize = 4;
 
-/// What is known about a stage in progress.
+/// The state of a stage in progress.
 #[derive(Debug, Clone)]
 pub struct LiveView {
     plan: Plan,
@@ -66,7 +66,7 @@ impl LiveView {
         points.push(sample.clone());
     }
 
-    /// The share of the stage that is done, 0 to 1, and the same as a text with the time that is left.
+    /// Returns the completed share of the stage, from 0 to 1, and its text with the remaining time.
     pub fn progress(&self) -> (f64, String) {
         let t_s = self.last.as_ref().map_or(0.0, |point| point.t_s);
         // The end of an observed command is not known.

@@ -1,7 +1,7 @@
 //! The metrics of runs in progress.
 //!
 //! Counters are sums over the completed intervals of a stage. Gauges and quantiles describe the last interval, because
-//! percentiles of different intervals cannot be combined. Names and formats are those of `openmetrics`.
+//! percentiles of different intervals cannot be combined. Names and formats come from `openmetrics`.
 
 use super::openmetrics::{
     BACKLOG, Labels, Metric, MetricType, MetricsText, RUN, SESSIONS, TextFormat, metric, quantiles,
@@ -92,7 +92,7 @@ pub(super) fn families(runs: &[LiveRun]) -> Vec<Family> {
     families
 }
 
-/// Returns the last interval of each stage in progress: that of an earlier stage is not current.
+/// Returns the metrics of the last interval of each run: intervals of earlier stages are not current.
 fn of_last(runs: &[LiveRun]) -> Vec<Family> {
     let last = runs.iter().filter_map(|run| {
         let stage = run.stages.last()?;

@@ -59,7 +59,7 @@ pub(super) const fn metric(kind: MetricType, name: &'static str, help: &'static 
     Metric { name, kind, help }
 }
 
-/// What a run is: its workload, label and tags, as labels.
+/// Info metric of a run: its workload, label, server and tags, as labels.
 pub const RUN: Metric = metric(MetricType::Info, "run", "A run: workload, label, server and tags");
 /// Number of sessions.
 pub const SESSIONS: Metric = metric(MetricType::Gauge, "sessions", "Sessions of the stage");
@@ -229,8 +229,8 @@ pub fn escaped_label(value: &str) -> String {
             '\\' => text.push_str("\\\\"),
             '"' => text.push_str("\\\""),
             '\n' => text.push_str("\\n"),
-            // The escape of the backslash is that of the format. Prometheus and its clients may split lines at a
-            // carriage return.
+            // The format requires the first backslash, which escapes the second one. Prometheus and its clients may
+            // split lines at a carriage return.
             c if is_unprintable(c) && c != '\t' => {
                 text.push('\\');
                 text.extend(c.escape_unicode());

@@ -1,6 +1,6 @@
 //! The metrics of a run in progress as a request of Prometheus's remote write 1.0: snappy, protocol buffers, one sample for each
-//! time series. Names and labels are those of the scrape endpoint. Source: "Prometheus Remote-Write 1.0 specification",
-//! 2023. Pure: a run in, bytes out.
+//! time series. Names and labels are the same as at the scrape endpoint. Source: "Prometheus Remote-Write 1.0
+//! specification", 2023. Pure: a run in, bytes out.
 
 use jiff::Timestamp;
 use prost::Message;

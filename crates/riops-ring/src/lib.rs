@@ -1,13 +1,13 @@
 //! Sockets of a benchmark client on `io_uring`, behind a safe interface. All unsafe code for it is in this crate.
 //!
-//! A [`Ring`] belongs to the thread that created it. It sends and receives for many connections, with one system call for everything
-//! that is due: a receive request per connection stays in force, and sends are submitted together with the wait for
-//! the next completions. No kernel thread does any of the work, whose CPU time would be missing from the client's.
+//! A [`Ring`] belongs to the thread that created it. It sends and receives for many connections, with one system call for
+//! everything that is due: a receive request per connection stays in force, and sends are submitted together with the wait for
+//! the next completions. No kernel thread does any of the work: its CPU time would be missing from the CPU time of the client.
 //!
 //! # Invariants
 //! - The kernel uses memory of the ring only: messages are copied into it, and received bytes are lent from it. A
 //!   caller's memory is never passed to the kernel.
-//! - That memory is freed only after all requests have completed. If they do not complete, it is leaked.
+//! - This memory is freed only after all requests have completed. If they do not complete, it is leaked.
 //! - A buffer is either free, or in use by exactly one request, or lent to the caller as a [`Received`].
 //! - Completions of a connection that has been replaced are recognized by its generation, and dropped.
 //!
@@ -41,7 +41,7 @@ pub use ring::{Ring, probe};
 #[derive(Debug)]
 pub enum Received {}
 
-/// What happened.
+/// An event of a connection.
 #[derive(Debug)]
 pub enum Event {
     /// Bytes arrived on a connection. To be read with [`Ring::bytes`] and returned with [`Ring::release`].

@@ -47,7 +47,7 @@ enum Kind {
     Other = 3,
 }
 
-/// What a completion refers to: packed into the user data of its request.
+/// The request of a completion, packed into the user data of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Origin {
     kind: Kind,
@@ -87,7 +87,7 @@ struct Slot {
     is_attached: bool,
     /// The buffer of the message that is being sent.
     sending: Option<u16>,
-    /// Whether a message was not accepted because of the one that is being sent.
+    /// Whether a message was not accepted because the previous one is still being sent.
     is_refused: bool,
     /// Whether it waits for a send buffer.
     is_starved: bool,

@@ -5,7 +5,7 @@ use std::fmt;
 /// Maximum number of errors that are reported for a script.
 pub(crate) const DIAGNOSTICS_MAX: usize = 20;
 
-/// Maximum number of characters of a line that are shown, and of those before the column.
+/// Maximum number of characters of a line that are shown, and maximum number of them before the column.
 const SHOWN_MAX: usize = 160;
 const SHOWN_BEFORE: usize = 100;
 
@@ -14,7 +14,7 @@ const SHOWN_BEFORE: usize = 100;
 pub(crate) struct Problem {
     /// Position in the text, in bytes.
     pub(crate) at: usize,
-    /// What is wrong.
+    /// The fault.
     pub(crate) message: String,
 }
 
@@ -38,7 +38,7 @@ pub struct Diagnostic {
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
     /// The line, or the part of a long line around the column.
     pub source: String,

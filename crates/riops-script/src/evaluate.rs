@@ -77,9 +77,9 @@ impl EvaluateError {
     }
 }
 
-/// What an evaluation uses besides the expression.
+/// Context that an evaluation uses besides the expression.
 pub struct Context<'a> {
-    /// The variables of the client. Those read as values become values.
+    /// The variables of the client.
     pub variables: &'a mut Variables,
     /// The random numbers of the client.
     pub random: &'a mut Random,

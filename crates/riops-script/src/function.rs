@@ -4,7 +4,7 @@ use crate::value::Type;
 
 /// A function or an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "their names are those of the language")]
+#[expect(missing_docs, reason = "their names are from the script language")]
 pub enum Function {
     Add,
     Subtract,

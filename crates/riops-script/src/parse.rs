@@ -83,7 +83,7 @@ impl<'a> Parser<'a> {
         loop {
             let (sql, end, rest) = match sql::read(text, at) {
                 Ok(read) => read,
-                // What is not closed extends to the end of the script.
+                // An unclosed quote or comment extends to the end of the script.
                 Err(problem) => return self.problems.push(problem),
             };
             if let Some(sql) = sql {
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
                 _ => 0,
             };
             if length == 0 {
-                // Of several colons, such as those of a cast, none begins a variable.
+                // Several colons, as in a cast, do not begin a variable.
                 at = start
                     + bytes
                         .get(start..)
@@ -414,7 +414,7 @@ fn meta(text: &str, start: usize) -> Meta<'_> {
     loop {
         let rest = bytes.get(at..).unwrap_or_default();
         let continuation = match rest {
-            // The first backslash is that of the command.
+            // `at` is behind the backslash of the command: this one continues the line.
             [b'\\', b'\n', ..] => 2,
             [b'\\', b'\r', b'\n', ..] => 3,
             _ => 0,

@@ -189,7 +189,7 @@ fn shifted(position: u64, shift: u64, size: u64) -> u64 {
 mod tests {
     use super::*;
 
-    // The expected values are those of pgbench 15.
+    // The expected values come from pgbench 15.
 
     #[test]
     fn the_stream_of_a_seed_is_fixed() {

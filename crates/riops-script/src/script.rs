@@ -182,11 +182,11 @@ pub struct Command {
     pub line: usize,
     /// Its first line, for reports.
     pub title: String,
-    /// What it does.
+    /// Its action.
     pub action: Action,
 }
 
-/// What a command does.
+/// Action of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Sends SQL.
@@ -271,7 +271,7 @@ pub enum Word {
     Variable(Slot),
 }
 
-/// What happens to the rows of a statement.
+/// Use of the rows of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rows {
     /// They are not read.
@@ -306,7 +306,7 @@ pub struct Statement {
     pub references: Vec<Reference>,
     /// Number of statements.
     pub statements: usize,
-    /// What happens to its rows.
+    /// Use of its rows.
     pub rows: Rows,
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::diagnostic::Problem;
 
-/// What ended an SQL command.
+/// The end of an SQL command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// A semicolon, which belongs to the command.

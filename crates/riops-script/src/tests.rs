@@ -440,7 +440,7 @@ fn late_errors_are_found_when_they_are_evaluated() {
     let scope = Scope::new(&script, &names, &[], false);
     assert_eq!(scope.errors(&script[0]).len(), 3);
     assert_eq!(scope.with_late_errors(true).errors(&script[0]), []);
-    // What never works is refused all the same.
+    // A syntax error is reported by the parser all the same.
     assert!(parse("s", "\\set x 1 +", &mut names).is_err());
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn is_name_byte(byte: u8, is_first: bool) -> bool {
         || (byte.is_ascii_digit() && !is_first)
 }
 
-/// What a variable holds.
+/// Content of a variable.
 #[derive(Debug, Default, PartialEq)]
 pub enum Content {
     /// It has not been set.

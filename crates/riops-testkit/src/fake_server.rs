@@ -89,7 +89,7 @@ impl FakeServer {
         })
     }
 
-    /// Starts a server that has no search path, either: all requests are those of `answer`.
+    /// Starts a server that does not answer any request itself: `answer` gets all of them.
     ///
     /// # Errors
     /// If the folder or the socket cannot be created.

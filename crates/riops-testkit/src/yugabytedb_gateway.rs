@@ -1,6 +1,6 @@
-//! A gateway that makes a PostgreSQL server look and behave like a release of YugabyteDB. Statements are translated,
-//! what the release refuses is refused, and its plans and errors replace those of PostgreSQL. The data are real, so
-//! that a workload can be prepared, run and verified through it.
+//! A gateway that makes a PostgreSQL server look and behave like a release of YugabyteDB. It translates statements,
+//! rejects the statements that the release rejects, and replaces PostgreSQL's plans and errors with YugabyteDB's.
+//! The data are real, so that a workload can be prepared, run and verified through it.
 //!
 //! It shares no code with riops's own protocol.
 
@@ -18,7 +18,7 @@ use crate::yugabytedb_rules::{
     changes_catalog, plan, refusal, translated,
 };
 
-/// Statement that PostgreSQL rejects in place of one that fails. Its error is replaced.
+/// Invalid statement that is sent to PostgreSQL instead of a statement that must fail. Its error is replaced.
 const FAILING: &str = "gateway_failure";
 
 /// A running gateway. Dropping it closes all connections.
@@ -30,7 +30,7 @@ pub struct YugabyteDbGateway {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What all sessions share.
+/// State that all sessions share.
 #[derive(Debug)]
 struct Cluster {
     behavior: Behavior,
@@ -208,10 +208,10 @@ struct Transaction {
     version: u64,
 }
 
-/// How the next answer is changed.
+/// Changes to the next answer.
 #[derive(Default)]
 struct ExpectedAnswer {
-    /// The error that replaces that of [`FAILING`].
+    /// The error that replaces the error of [`FAILING`].
     error: Option<ErrorFields>,
     /// The explained statement.
     explained: Option<String>,

@@ -256,14 +256,14 @@ pub fn functions_sql(nodes: &[(String, u16)]) -> String {
     )
 }
 
-/// What the gateway knows about a table.
+/// Properties of a table that the gateway knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sharding {
     pub(crate) by_hash: bool,
     pub(crate) has_secondary_index: bool,
 }
 
-/// Turns the output of EXPLAIN (FORMAT JSON) of PostgreSQL into that of a release.
+/// Turns PostgreSQL's output of EXPLAIN (FORMAT JSON) into the output of a release.
 pub(crate) fn plan(
     release: Release,
     sql: &str,

@@ -249,7 +249,7 @@ impl ServerError {
     }
 
     /// Returns whether there are too many connections. A pooler reports its limits with other codes than the server: the
-    /// texts are those of `PgBouncer` (`max_client_conn`, its limits for a user or a database, `query_wait_timeout`), Odyssey,
+    /// texts are from `PgBouncer` (`max_client_conn`, its limits for a user or a database, `query_wait_timeout`), Odyssey,
     /// Pgpool-II and Supavisor.
     pub fn is_connection_limit(&self) -> bool {
         const TEXTS: [&str; 8] = [
@@ -268,8 +268,7 @@ impl ServerError {
                 && TEXTS.iter().any(|limit| text.contains(limit))
     }
 
-    /// Returns the message as libpq prints it: with its severity, and the detail, the hint and the context in lines of
-    /// their own.
+    /// Returns the message as libpq prints it: with its severity, and the detail, the hint and the context on separate lines.
     pub fn in_lines(&self) -> String {
         let mut text = format!("{}:  {}", self.severity, self.message);
         let (detail, hint) = (self.detail.as_ref(), self.hint.as_ref());

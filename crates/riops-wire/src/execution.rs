@@ -3,7 +3,7 @@
 use crate::frontend::{Format, bind};
 use crate::value::{EncodeError, set_length};
 
-/// What follows the parameter values of an execution: binary results, then Execute without a row limit.
+/// The bytes after the parameter values of an execution: binary results, then Execute without a row limit.
 const AFTER_VALUES: [u8; 14] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 /// The same with results as text.
 const AFTER_TEXTS: [u8; 14] = [0, 1, 0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];

@@ -118,7 +118,7 @@ fn with_a_rate_the_log_has_response_and_service_times() {
     let response = each.response_us.as_ref().unwrap();
     let service = each.service_us.as_ref().unwrap();
     let milliseconds = reported("throttled.txt", "latency average = ");
-    // Those that were skipped are in the summary, as lower bounds.
+    // The summary includes the skipped transactions, as lower bounds.
     let answered = each.response_histogram.as_ref().unwrap().decode().unwrap().summary().unwrap();
     assert_eq!((response.lower_bound_from, answered.lower_bound_from), (Some(50.0), None));
     assert_close(answered.mean / 1e3, milliseconds, 0.001);
@@ -230,7 +230,7 @@ fn numbers_that_do_not_fit_are_refused_and_never_wrap() {
         sysbench.replacen(counts, &format!("{bucket} {MAX}"), 1),
     ] {
         let error = refused(vec![generated(text.clone())]);
-        // Either by the limit of a number, or by that of a sum; both name the line.
+        // The limit of a number or the limit of a sum refuses the text; both errors name the line.
         let is_refused = error.contains("out of range") || error.contains("expected a ");
         assert!(is_refused && error.starts_with("given"), "{error}: {text}");
     }

@@ -192,7 +192,7 @@ fn the_plan_of_a_stored_record_can_be_repeated() {
 #[test]
 fn stored_records_can_be_compared() {
     for (file, mut record) in parsed() {
-        // What is known of only one side is no difference of an imported run.
+        // For an imported run, a setting that only one side has is not a difference: both sides get one.
         record.target.settings.insert("jit".to_owned(), "on".to_owned());
         let mut other = record.clone();
         other.id = uuid::Uuid::from_u128(record.id.as_u128() ^ 1);

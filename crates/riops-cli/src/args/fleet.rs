@@ -19,10 +19,10 @@ pub(crate) struct FleetOptions {
     /// Run the plan together with the other agents of this fleet, which meet in the PostgreSQL store
     #[arg(long, value_name = "NAME")]
     pub(crate) fleet: Option<String>,
-    /// Number of agents [default: that of Slurm, MPI or Flux]
+    /// Number of agents [default: from Slurm, MPI or Flux]
     #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) agents: Option<u32>,
-    /// Number of this agent, from 0 [default: that of Kubernetes, Slurm, MPI or Flux, otherwise a free one]
+    /// Number of this agent, starting at 0 [default: from Kubernetes, Slurm, MPI or Flux, otherwise a free number]
     #[arg(long, value_name = "K", requires = "fleet")]
     pub(crate) agent: Option<u32>,
     /// Maximum wait for the other agents
@@ -45,7 +45,7 @@ pub(crate) struct ManifestOptions {
     /// Image with riops as its entry point, in a registry that the machines reach
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: String,
-    /// Execute the command again and again: a `CronJob` with these five fields, such as "0 2 * * *"
+    /// Run the command on a schedule: a `CronJob` with these five fields, such as "0 2 * * *"
     #[arg(long, value_name = "CRON")]
     pub(crate) schedule: Option<String>,
     /// Namespace of all objects [default: the namespace of kubectl]
@@ -66,7 +66,7 @@ pub(crate) struct ManifestOptions {
     /// Label of the machines on which the pods run; repeatable
     #[arg(long, value_name = "LABEL=VALUE")]
     pub(crate) node_selector: Vec<String>,
-    /// The Job fails after this time, as it does if the image cannot be pulled
+    /// Time limit of the Job, also if the image cannot be pulled
     #[arg(long, value_name = "TIME", default_value = "6h")]
     pub(crate) deadline: Span,
     /// The command without `riops`, after --

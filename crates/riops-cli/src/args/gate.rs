@@ -30,7 +30,7 @@ pub(crate) struct Gate {
     pub(crate) both: JudgedOptions,
 }
 
-/// Find the commit from which on a workload is slower, among those of a git repository
+/// Find the commit of a git repository that made a workload slower
 #[derive(Debug, Args)]
 #[command(after_help = BISECT_EXAMPLES)]
 pub(crate) struct Bisect {
@@ -81,22 +81,22 @@ pub(crate) enum ExitCodes {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Build")]
 pub(crate) struct BuildOptions {
-    /// Command that builds the files of a commit and installs them into $PREFIX, instead of that of the file
+    /// Command that builds the files of a commit and installs them into $PREFIX [default: from the file]
     #[arg(long, value_name = "COMMAND")]
     pub(crate) build: Option<String>,
     /// Git repository
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) repository: PathBuf,
-    /// Directory of the builds, which are kept [default: in that of downloads]
+    /// Directory where builds are stored [default: builds in --cache-dir]
     #[arg(long, value_name = "DIR")]
     pub(crate) builds: Option<PathBuf>,
-    /// Stop before the run that would exceed this time, instead of that of the file
+    /// Stop before the run that would exceed this time [default: from the file]
     #[arg(long, value_name = "TIME")]
     pub(crate) time_limit: Option<Span>,
 }
 
 impl BuildOptions {
-    /// The time limit that was given, in seconds.
+    /// Returns the time limit that was given, in seconds.
     pub(crate) fn time_limit_s(&self) -> Option<f64> {
         self.time_limit.map(|limit| limit.0.as_secs_f64())
     }

@@ -271,7 +271,7 @@ pub(crate) struct Original {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// Declares the workloads: the subcommands of `riops run`, and those of `riops sweep` with their own descriptions.
+/// Declares the workloads: the subcommands of `riops run`, and the subcommands of `riops sweep` with their own descriptions.
 macro_rules! workloads {
     ($($(#[$of_sweep:meta])* $workload:ident($options:ty),)+) => {
         #[derive(Debug, Subcommand)]
@@ -329,7 +329,7 @@ pub(crate) enum Prepare {
 }
 
 impl Prepare {
-    /// The options of the dataset, and those that all share.
+    /// Returns the options of the dataset, and the options that all datasets share.
     pub(crate) fn options(&self) -> (&dyn PrepareWorkload, &PrepareOptions) {
         match self {
             Self::Rows(prepare) => (&prepare.workload, &prepare.options),
@@ -411,7 +411,7 @@ pub(crate) struct WarmOf<D: Args> {
 }
 
 impl Warm {
-    /// The dataset with all its parameters, and those that were given.
+    /// Returns the dataset with all its parameters, and the parameters that were given.
     pub(crate) fn dataset(&self) -> Result<(DatasetPlan, Parameters)> {
         let (defaults, given): (DatasetPlan, Parameters) = match self {
             Self::Rows(options) => (RowsDataset::default().into(), options.dataset.given()?),
@@ -533,13 +533,13 @@ pub(crate) enum Runs {
         /// Start or end of the run id, or `last`
         #[arg(default_value = "last")]
         run: String,
-        /// Random seed [default: that of the stored run]
+        /// Random seed [default: from the stored run]
         #[arg(long, visible_alias = "rand-seed", value_name = "N")]
         seed: Option<u64>,
         #[command(flatten)]
         again: Box<PlanOptions>,
     },
-    /// Make one run of runs that several clients did at the same time
+    /// Merge the simultaneous runs of several clients
     Merge(Box<MergeOptions>),
     /// Write stored runs as JSON, CSV or OpenMetrics
     Export(Box<Export>),
@@ -549,7 +549,7 @@ pub(crate) enum Runs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
-    /// Print the manifests of Kubernetes with which several pods execute a command of run
+    /// Print Kubernetes manifests that run a `riops run` command in several pods
     Manifest(ManifestOptions),
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct RunObserve {
     /// figure (repeatable)
     #[arg(long, value_name = "NAME=QUERY", help_heading = "Observe")]
     count: Vec<NamedQuery>,
-    /// Show the waits of all sessions of the database, not only of those of the command
+    /// Show the waits of all sessions of the database, not only of the command's sessions
     #[arg(long, help_heading = "Observe")]
     database_wide: bool,
     /// Exit with 99 unless the result meets this condition: 'tps>5000', 'probe{name=lag}<10' (repeatable)

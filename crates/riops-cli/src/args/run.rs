@@ -200,7 +200,7 @@ pub(crate) struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// Returns the queries of the user, and those of riops with other names.
+    /// Returns the user's queries, and riops's own queries unless the user has a query with the same name.
     fn probes(&self) -> Vec<NamedQuery> {
         let labels = self.prometheus_server.as_deref();
         let own = self.prometheus.iter().flat_map(|_| Prometheus::queries(labels));

@@ -82,7 +82,7 @@ pub(crate) struct TagOptions {
     pub(crate) store: StoreOptions,
 }
 
-/// What it is about, and the note
+/// Subject, text and author of a note
 #[derive(Debug, Args)]
 pub(crate) struct NoteOptions {
     /// Start or end of its id, or `last`; an experiment also by its name
@@ -116,7 +116,7 @@ pub(crate) struct MergeOptions {
     /// Start or end of the id of each run, a label, or KEY=VALUE of a tag
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<String>,
-    /// Label of the merged run [default: that of the first one]
+    /// Label of the merged run [default: the label of the first run]
     #[arg(long, value_name = "TEXT", help_heading = TYPED_ONLY[1])]
     pub(crate) label: Option<String>,
     /// Print the merged run without storing it

@@ -55,7 +55,7 @@ pub(crate) struct CheckScript {
     pub(crate) target: TargetOptions,
 }
 
-/// The scripts of a run, in the order of the command line. Those from files have an empty text.
+/// The scripts of a run, in the order of the command line. Scripts from files have an empty text.
 #[derive(Debug, Clone)]
 struct ScriptList(Vec<ScriptSource>);
 

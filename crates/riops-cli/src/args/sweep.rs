@@ -27,7 +27,7 @@ pub(crate) const REPEATS: u32 = 6;
 pub(crate) struct Sweep {
     #[command(subcommand)]
     pub(crate) workload: Option<SweepWorkload>,
-    /// Experiment file, or name of a ready experiment; further options replace those of the file
+    /// Experiment file, or name of a ready experiment; further options override the file
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) resume: ResumeOptions,
@@ -44,7 +44,7 @@ pub(crate) struct Sweep {
     pub(crate) target: TargetOptions,
 }
 
-/// What a stored experiment defines, so that it cannot be changed when it is continued.
+/// Options that are stored with an experiment and cannot change when it is continued.
 const DEFINED: [&str; 9] = [
     "set",
     "seed",

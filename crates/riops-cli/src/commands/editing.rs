@@ -68,7 +68,7 @@ pub(super) fn acknowledge(options: &AckOptions, ui: Ui) -> Result<ExitCode> {
     crate::ui::print_done(&done)
 }
 
-/// What a note is about.
+/// Subject of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     Run,

@@ -29,7 +29,7 @@ pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
         ..LoadDataset::default()
     };
     dataset.validate()?;
-    // The defaults are those of `run load`: without options, it reads the files written here.
+    // The same defaults as in `run load`, which reads these files without further options.
     let files = options.sessions.unwrap_or_else(cores);
     let folder = options.dir.clone().unwrap_or_else(|| PathBuf::from(LoadRun::default().dir));
     let path =

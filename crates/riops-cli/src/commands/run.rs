@@ -52,7 +52,7 @@ pub(crate) fn run_workload(workload: &dyn RunWorkload, ui: Ui) -> Result<ExitCod
     perform(&plan, &workload.options(), ui).map(|(code, _)| code)
 }
 
-/// Runs the plan of a file, or that of the stored run `before`.
+/// Runs the plan of a file or of the stored run `before`.
 pub(crate) fn run_existing_plan(
     mut plan: Plan,
     options: &PlanOptions,
@@ -144,7 +144,7 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
     with_files(code, written, ui).map(|code| (code, Some(record)))
 }
 
-/// The exit code, and the last record.
+/// Exit code and last record.
 type Ran = Result<(ExitCode, Option<Record>)>;
 
 /// Runs the plan several times, and prints each run and the summary. The worst run gives the exit code.
@@ -186,7 +186,7 @@ fn events(keep: &ResultOptions, streaming: Option<Arc<Streaming>>, ui: Ui) -> Re
     }))
 }
 
-/// Returns the exit code of a run whose files were written or not: that of the run takes precedence.
+/// Returns the exit code of a run, or the error of writing its files. If both failed, the exit code takes precedence.
 fn with_files(code: ExitCode, written: Result<()>, ui: Ui) -> Result<ExitCode> {
     match written {
         Err(error) if code == ExitCode::SUCCESS => return Err(error),

@@ -25,7 +25,7 @@ pub(super) fn completions(shell: Shell) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the manual page of a command, or writes those of all commands to a directory.
+/// Prints the manual page of a command, or writes the manual pages of all commands to a directory.
 pub(super) fn man(options: &args::Man) -> Result<ExitCode> {
     if let Some(folder) = &options.all {
         std::fs::create_dir_all(folder)

@@ -116,7 +116,7 @@ fn of_variants(options: &Ab, (a, b): (&Path, &Path), ui: Ui) -> Result<Draft> {
     let set = set.collect::<Result<Vec<_>>>()?.concat();
     let mut draft = Draft::new(format!("ab {name_a} {name_b}"), workload.clone());
     draft.words = [run_words(&workload), ui.given().target.clone()].concat();
-    // The options of the command line replace those of the files.
+    // The options of the command line override the options of the files.
     let with_set = |words: Vec<_>| replaced(words, &set);
     draft.axes = vec![variants((name_a, with_set(words_a)), (name_b, with_set(words_b)))?];
     Ok(draft)

@@ -214,7 +214,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Whether the number of workers was chosen, and does not follow from that of sessions.
+    /// Returns whether the number of workers was set. Otherwise, it follows from the number of sessions.
     fn has_workers(&self) -> bool {
         let of_axes = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|(_, words)| words);
         let words = self.words.iter().chain(of_axes).cloned().collect();

@@ -1,4 +1,4 @@
-//! What is printed and written of an experiment.
+//! Prints and writes the results of an experiment.
 
 use anyhow::Result;
 use riops::report::{Lines, Rendered, experiment, findings_in};

@@ -60,8 +60,7 @@ pub(crate) fn typed(command: &Command, name: &str, value: &Value) -> Result<Vec<
     })
 }
 
-/// Fails for an option of `riops run` that is no part of the plan and does not select the server: those that say what
-/// is printed and stored have no effect on the runs of an experiment.
+/// Fails for an option of `riops run` that says what is printed or stored: it has no effect on the runs of an experiment.
 fn require_effect_on_cells(long: &str) -> Result<()> {
     let results = GraphOptions::augment_args(ResultOptions::augment_args(Command::new("run")));
     let is_result = results.get_arguments().any(|arg| arg.get_long() == Some(long));
@@ -93,7 +92,7 @@ pub(crate) fn long_name(command: &Command, name: &str) -> String {
     arg.and_then(Arg::get_long).map_or(name, str::to_owned)
 }
 
-/// Returns the words without those of the options that are set, and these. All words are `--name=value` or `--name`.
+/// Returns the words with the options of `set` replaced or added. All words are `--name=value` or `--name`.
 pub(crate) fn replaced(words: Vec<OsString>, set: &[OsString]) -> Vec<OsString> {
     let name =
         |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
@@ -124,7 +123,7 @@ pub(crate) fn text_of(value: &Value) -> Result<String> {
     })
 }
 
-/// Connection strings with passwords, by those without.
+/// Connection strings with passwords, by the same strings without passwords.
 pub(crate) type Databases = BTreeMap<String, String>;
 
 /// The plan and the server of `riops run` with these words.

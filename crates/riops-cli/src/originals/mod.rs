@@ -31,8 +31,8 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// The exit code of the tool for that of riops, if it has failed: 1, and in pgbench 2 if a client was aborted or the
-    /// results are not valid.
+    /// Returns the exit code of the tool for a failure of riops: 1, and in pgbench 2 if a client was aborted or the results
+    /// are not valid. After an interruption, the exit code is riops's own.
     fn exit_code(&self, code: ExitCode) -> ExitCode {
         if code == ExitCode::from(INTERRUPTED) {
             code

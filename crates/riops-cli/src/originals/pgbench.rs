@@ -184,9 +184,9 @@ impl CommandLine {
         self.dbname.as_ref().or(self.database.as_ref())
     }
 
-    /// The connection string; `None` for the server that riops uses by default. As in pgbench, everything in the string counts
-    /// more than the options, and without a name the database is that of `PGDATABASE`, `PGUSER` or the user of the operating
-    /// system, whatever role and service say.
+    /// Returns the connection string; `None` for the server that riops uses by default. As in pgbench, the settings in the
+    /// string take precedence over the options. Without a database name, the name is the value of `PGDATABASE` or `PGUSER`, or
+    /// the user of the operating system, regardless of the role and the service.
     fn connection(&self, outside: &Outside<'_>) -> Option<String> {
         let hidden = (outside.variable)(PGBENCH_CONNECTION);
         let given = [("host", &self.host), ("port", &self.port), ("user", &self.username)];

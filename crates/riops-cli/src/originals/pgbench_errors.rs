@@ -81,9 +81,9 @@ pub(super) fn as_pgbench(error: &clap::Error) -> String {
     }
 }
 
-/// Refuses scripts that pgbench refuses. The others are read by the command.
+/// Refuses scripts that pgbench refuses. The command reads the other scripts.
 pub(super) fn check_scripts(line: &CommandLine) -> Result<(), Refused> {
-    // Those of -S and -N have the weight 1.
+    // The scripts of -S and -N have the weight 1.
     let others = u16::from(line.select_only) + u16::from(line.skip_some_updates);
     let mut weights = i64::from(others);
     let builtin = line.builtin.iter().map(|spec| (spec, true));

@@ -29,8 +29,7 @@ const VERBOSITY_OF_REPORTS: u64 = 3;
 
 const USAGE: &str = "Usage: riops sysbench [OPTION]... TEST prepare|run|cleanup|prewarm|help\n";
 
-/// Returns the password among the arguments, the last one. An empty one takes its place, so that the server stays that
-/// of the arguments.
+/// Returns the last password among the arguments. An empty one replaces it, so that the arguments still select the server.
 pub(super) fn password(arguments: &[String]) -> Option<Secret> {
     let of = |argument: &String| {
         let (name, value) = argument.strip_prefix("--")?.split_once('=')?;
@@ -338,8 +337,7 @@ impl Options {
         self.text(name) == Some("on")
     }
 
-    /// A command of riops on the server of the options. Without any of them, on the server that riops uses by
-    /// default.
+    /// Returns a command of riops on the server of the options. Without any of them, it uses riops's default server.
     fn on_server(&self, command: &str) -> Words {
         let mut words = Words::of(command);
         let any = self.given.keys().any(|name| name.starts_with("pgsql_"));

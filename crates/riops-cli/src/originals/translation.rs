@@ -2,12 +2,12 @@
 
 use std::fmt::Display;
 
-/// What a command line of another tool means.
+/// Meaning of a command line of another tool.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Commands of riops, without its name, in order.
     Commands(Vec<Vec<String>>),
-    /// The same, without their results on standard output.
+    /// Commands as above, without their results on standard output.
     Silent(Vec<Vec<String>>),
     /// A text for standard output.
     Text(String),
@@ -61,10 +61,10 @@ pub(super) struct Outside<'a> {
     pub(super) read: &'a dyn Fn(&str) -> Result<String, String>,
 }
 
-/// Why a command line is refused.
+/// Reason why a command line is refused.
 pub(super) type Refused = String;
 
-/// What a command line means, or why it is refused.
+/// Meaning of a command line, or the reason why it is refused.
 pub(super) type Translated = Result<Translation, Refused>;
 
 /// A password among the arguments.
@@ -74,6 +74,6 @@ pub(super) struct Secret {
     pub(super) value: String,
     /// Positions of the arguments that contain it.
     pub(super) positions: Vec<usize>,
-    /// The argument that takes the place of the last one.
+    /// Argument that replaces the last one of them.
     pub(super) replacement: Option<String>,
 }

@@ -229,7 +229,7 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
         assert_eq!(database.value(&named).as_deref(), Some("1"), "{protocol}");
         assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
     }
-    // Nor do the queries of the user: the setting would be that of others, too.
+    // The queries of the user do not get riops's session settings: other clients' sessions would get them, too.
     let tracked = "tracked=select (current_setting('pg_stat_statements.track') <> 'none')::int";
     let mut probed = command(&format!("run rows --protocol simple {WORK}"));
     probed.args(["--probe", tracked]).env("RIOPS_DATABASE", &url);

@@ -178,7 +178,7 @@ fn collected(log: &str) -> Vec<f64> {
     };
     let times = lines("Time: ").map(|line| word(line, 2));
     let sizes = lines("Size-").map(|line| word(line, 3));
-    // The first line of VACUUM is that of the table, the next ones of its TOAST table and of ANALYZE.
+    // The first line of VACUUM belongs to the table, the next ones to its TOAST table and to ANALYZE.
     let rates = lines("avg read rate").take(1).flat_map(|line| [word(line, 4), word(line, 9)]);
     times.chain(sizes).chain(rates).collect()
 }
@@ -212,7 +212,7 @@ fn the_collector_reads_the_log_of_psql_and_the_output_of_riops() {
     assert_eq!(lines.iter().map(|(key, _)| *key).collect::<Vec<_>>(), keys());
     let by_riops: Vec<f64> = lines.iter().map(|(_, value)| value.parse().unwrap()).collect();
     assert!(by_riops.iter().all(|value| *value >= 0.0), "{by_riops:?}");
-    // Both sizes are those of the same rows, in bytes. Some values of pg_settings differ between sessions.
+    // Both tools report the size of the same rows, in bytes. Some values of pg_settings differ between sessions.
     for (a, b) in by_psql.iter().zip(&by_riops).skip(STEPS.len()).take(2) {
         assert!((a / b - 1.0).abs() < 0.02 && b.fract() == 0.0, "{a} {b}");
     }

@@ -67,7 +67,7 @@ fn defaults_apply_to_measured_sessions_and_not_to_statements_of_riops() {
     let configured =
         DEFAULTS.map(|(name, value)| if name == "statement_timeout" { "90min" } else { value });
     assert_eq!(measured, configured);
-    // The record and the diagnosis have those of the measured sessions.
+    // The record and the diagnosis contain the settings of the measured sessions.
     let line = "run ping --transactions 10 --warmup 0 --no-store --output json";
     let record = database.riops(line).expect(0).json();
     let settings = &record["target"]["settings"];

@@ -151,7 +151,8 @@ fn reads_by_io_workers_are_part_of_the_sources_of_a_sequential_scan() {
     let stage = &record["stages"][0];
     let bytes = |of: &str| stage[of]["all"].as_u64().unwrap();
     assert!(bytes("io_worker_io") > 3 * bytes("process_io"), "{stage}");
-    // The first scan reads from the device, the others from the page cache. If something else uses the workers, the share is absent; it is never that of the session alone.
+    // The first scan reads from the device, the others from the page cache. The share includes the reads of the I/O
+    // workers. It is absent if something else uses the workers.
     if let Some(share) = stage["io"]["sources"]["page_cache_share"].as_f64() {
         assert!((0.5..1.0).contains(&share), "{}", stage["io"]);
     }

@@ -9,13 +9,13 @@ use crate::fixture::{CommandOutput, binary, folder, program, server_dir};
 /// A block of commands.
 struct Block {
     line: usize,
-    /// What follows the three backticks.
+    /// Text after the three backticks.
     info: String,
     text: String,
 }
 
 impl Block {
-    /// The commands; `None` if they are not to be executed.
+    /// Returns the commands; `None` if they must not be executed.
     fn script(&self) -> Option<String> {
         let (language, mark) = self.info.split_once(' ').unwrap_or((&self.info, ""));
         match (language, mark) {
@@ -160,7 +160,7 @@ fn run_page(page: &Path) {
             .env("RIOPS_DURATION", "0.5")
             .env("RIOPS_WARMUP", "0")
             .env("RIOPS_ROWS", "2000")
-            // Of a CI service.
+            // Variables of a CI service.
             .env("BRANCH", "main")
             .env("COMMIT", "abc");
         CommandOutput::of(&mut command)
@@ -170,7 +170,7 @@ fn run_page(page: &Path) {
         let Some(script) = block.script() else {
             continue;
         };
-        // The state of the shell, such as functions and variables, is that of a block.
+        // Blocks share no shell state, such as functions and variables.
         for_each_command(&script, |command| {
             let ran = run(command);
             let expected = block.exit_code();

@@ -168,8 +168,8 @@ fn terminated_sessions_reconnect_and_the_run_continues() {
     assert!(stage["reconnects"].as_u64().unwrap() >= 1);
     assert!(errors(&record, "57P01").0 >= 1, "{}", stage["errors"]);
     assert_eq!(outcomes(&record)[0], 30_000);
-    // The sum in the database is at least that of the acknowledged changes, and at most that of these and the
-    // unknown changes.
+    // The sum in the database is at least the sum of the acknowledged changes. It exceeds this sum at most by the unknown
+    // changes.
     assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
     let accesses = record["accesses"].as_array().unwrap();
     assert!(accesses.iter().all(|access| access["held"] == true));
@@ -206,7 +206,7 @@ fn sessions_reconnect_after_crash_recovery_of_the_server() {
         .sum();
     assert!(lost >= 4, "{}", stage["errors"]);
     assert_eq!(stage["reconnects"], lost);
-    // What was in flight on them has failed or is unknown, nothing else.
+    // Only transactions in flight on the lost sessions have failed or are unknown.
     let outcomes = outcomes(&record);
     assert!(outcomes[2] + outcomes[3] <= lost, "{outcomes:?} {}", stage["errors"]);
     assert!(stage["schedule"]["intended"].as_u64().unwrap() >= outcomes[0], "{stage}");

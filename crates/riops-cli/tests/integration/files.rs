@@ -133,7 +133,7 @@ fn a_log_of_transactions_on_a_full_disk_is_an_error() {
     );
     assert_ne!(failed.code, Some(0), "{}", failed.stdout);
     failed.stderr_contains("cannot write the log").stderr_contains("No space left");
-    // It is visible during the run, as that of pgbench.
+    // The log is visible during the run, as pgbench's log is.
     assert_eq!(names(&disk.folder).len(), 1);
 }
 

@@ -144,7 +144,7 @@ fn eight_agents_are_one_verified_load() {
     assert_eq!(counted, stage["transactions"].as_u64().unwrap());
     // From the histograms of all agents, which are not kept.
     assert!(series.iter().all(|point| point["p99_us"].is_f64() && point["histograms"].is_null()));
-    // Starts by the clock of the store, which is that of this machine: the offset is within the uncertainty.
+    // The starts are times of the store's clock. The store is on this machine, so the offset is within the uncertainty.
     let agents = record["agents"].as_array().unwrap();
     for agent in agents {
         let [offset, reach] =
@@ -391,7 +391,7 @@ fn agents_that_do_not_fit_are_refused() {
     place.require_empty();
     let first = until(&mut place.command(&format!("{line} --agent 0"), 2), "this is agent 0 of 2");
     refused(&format!("{line} --agent 0"), 2, 1, "agent 0 has joined already, on ");
-    refused(line, 3, 1, "its number of agents is 2, that of this agent is 3");
+    refused(line, 3, 1, "its number of agents is 2, this agent's is 3");
     let other = line.replace("--duration 1s", "--duration 2s");
     refused(&other, 2, 1, "their plans differ: \"stop\" is");
     let second = start(&mut place.command(line, 2));

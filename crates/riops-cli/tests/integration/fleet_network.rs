@@ -135,7 +135,7 @@ fn agents_behind_delays_of_any_direction_know_the_clock_of_the_store_and_start_t
         .collect();
     let record = outputs.iter().find(|output| !output.stdout.is_empty()).unwrap().json();
     let agents = record["agents"].as_array().unwrap();
-    // All clocks are that of this machine.
+    // All agents have the clock of this machine.
     for (agent, (there, back)) in agents.iter().zip(delays) {
         let [offset, reach] =
             ["offset_s", "uncertainty_s"].map(|name| agent["clock"][name].as_f64().unwrap());

@@ -1,6 +1,6 @@
 //! Connections as libpq reads them: psql and riops try the same connection strings, files, variables and options, generated from a
 //! fixed seed, on servers that record who connects where. Both must try the same servers with the same user, database, settings
-//! and password, or none. What may differ is in `DIFFERENCES` and in docs/connecting.md.
+//! and password, or none. `DIFFERENCES` and docs/connecting.md list the known differences.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -283,7 +283,7 @@ fn what_differs_from_libpq_is_documented() {
     }
 }
 
-/// The command line of pgbench, with the server that it chooses, beside that of riops.
+/// Compares the servers that pgbench and riops choose for the same command line.
 #[test]
 fn riops_pgbench_and_pgbench_connect_to_the_same_server() {
     let Some(bench) = Bench::start("libpq-pgbench") else {

@@ -12,7 +12,7 @@ pub(crate) struct Places {
     pub(crate) folders: [PathBuf; 2],
 }
 
-/// What a user types and has in files and variables.
+/// Connection settings of a user: typed, in files and in variables.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Form {
     pub(crate) database: Option<String>,
@@ -237,7 +237,7 @@ impl Maker<'_> {
         }
         if self.random.one_in(2) {
             let mut all = self.settings();
-            // The number of ports would rarely be that of the hosts before them.
+            // The number of ports would rarely match the number of hosts before them.
             if !self.random.one_in(4) {
                 all.retain(|(name, _)| !name.starts_with("host") && *name != "port");
             }

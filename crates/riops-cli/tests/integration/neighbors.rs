@@ -118,7 +118,7 @@ fn blocks_accessed_by_a_vacuum_are_not_called_exact() {
     let output = CommandOutput::from(run.wait_with_output().unwrap()).expect(0);
     let text = output.stdout;
     assert!(
-        text.contains("LIOPS about ") && text.contains("including those of 1 vacuum"),
+        text.contains("LIOPS about ") && text.contains("including blocks accessed by 1 vacuum"),
         "{text}"
     );
 }

@@ -161,7 +161,7 @@ fn sessions_use_only_the_first_nodes() {
         .riops(&line("--nodes 4"))
         .expect(2)
         .stderr_contains("--nodes 4: the server has 3 nodes");
-    // The first node is not the one that the user named: the counters are those of the first.
+    // The user names the second node, and the run uses the first one: the counters are the first node's counters.
     let mut elsewhere = cluster.command(&line("--nodes 1"));
     elsewhere.env("RIOPS_DATABASE", cluster.url(&[1]));
     let one = crate::fixture::CommandOutput::of(&mut elsewhere).expect(0).json();

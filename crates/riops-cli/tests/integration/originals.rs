@@ -22,7 +22,7 @@ fn ysql_bench_runs_its_operations_and_prints_its_block() {
     for operation in [">> insert", ">> copy_mem", ">> procedure"] {
         assert!(loads.stdout.lines().any(|line| line == operation), "{}", loads.stdout);
     }
-    // The rows are those of each thread.
+    // `-r` is the number of rows of each thread.
     assert_eq!(lines("total rows"), ["1000"; 3]);
     assert_eq!(lines("rows per thread"), ["500"; 3]);
     assert_eq!(

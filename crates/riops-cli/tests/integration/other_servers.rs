@@ -30,7 +30,7 @@ fn reply(sql: &str) -> Reply {
 fn ping_scripts_and_the_drop_in_need_only_the_protocol() {
     let server = FakeServer::without_settings(|_, request| match request {
         Request::Query(sql) | Request::Parse(sql) => reply(sql),
-        // That of `ping`; those of scripts are named after their commands.
+        // The statement of `ping`. Statements of scripts are named after their commands.
         Request::Execute { statement: "select1", .. } => Reply::Row(vec![Some(b"1".to_vec())]),
         Request::Execute { .. } => Reply::Done,
     })

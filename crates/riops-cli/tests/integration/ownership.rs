@@ -1,4 +1,4 @@
-//! What riops did not create is neither overwritten nor stopped nor removed: directories, servers and tables.
+//! riops does not overwrite, stop or remove directories, servers and tables that it did not create.
 
 use std::path::Path;
 

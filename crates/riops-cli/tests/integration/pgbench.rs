@@ -321,7 +321,7 @@ fn reports_and_progress_have_the_lines_of_pgbench() {
         };
         assert_eq!(progress(&ours), progress(&theirs), "{line}");
     }
-    // Of several scripts, version 18 has two lines more than version 15.
+    // For several scripts, version 18 prints two more lines than version 15.
     let ours = both.riops("-n -t 30 -S -N -b tpcb@2 -P 5").expect(0);
     let lines = shapes(&ours.stdout);
     for line in [
@@ -391,7 +391,7 @@ fn logs_have_the_names_and_columns_of_pgbench() {
             ours.iter().flat_map(|(_, text)| text.lines()).map(|line| &line[..1]).collect();
         assert!(clients.iter().all(|client| ["0", "1"].contains(client)), "{clients:?}");
     }
-    // Every transaction is in an interval, also those of the last one.
+    // Every transaction is in an interval, including the transactions of the last interval.
     let run = both.riops("-n -S -c 2 -j 1 -T 3 -l --log-prefix=sums --aggregate-interval=1");
     let processed = run.stdout.lines().find_map(|line| line.split_once("processed: ")).unwrap().1;
     let sums = logs(&both.folder, "sums").remove(0).1;

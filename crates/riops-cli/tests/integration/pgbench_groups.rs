@@ -337,7 +337,7 @@ fn commands_of_the_shell_do_what_they_do_with_pgbench() {
         }
         assert_eq!(found[0], found[1], "{text}");
     }
-    // Its time is not that of the database.
+    // The time of `\shell` does not count as time of the database.
     let file = both.script("\\shell sleep 0.5\nselect 1;\n");
     let line = format!("run script -f {file} --allow-shell --transactions 2 --warmup 0s");
     let record = both.database.riops(&format!("{line} --output json")).expect(0).json();

@@ -42,7 +42,7 @@ fn notices_of_the_server_are_shown_and_counted() {
     let Some(both) = Both::new("pgbench_notices") else {
         return;
     };
-    // Of each transaction: the warning of the first, and the notice of the second statement.
+    // Each transaction causes the warning of its first statement and the notice of its second statement.
     let script = "set local jit = off;\ndo $$ begin raise notice 'seen'; end $$;\n";
     for protocol in ["simple", "prepared"] {
         let shown = run(&both, &format!("-c 2 -t 15 -M {protocol}"), script).expect(0).stderr;

@@ -127,7 +127,7 @@ fn the_table_of_ybio_is_imported_from_its_database_and_from_standard_input() {
         .unwrap();
     let stored = database.riops("runs import --from ybio -d").code;
     assert_eq!(stored, Some(2));
-    // The database is that of RIOPS_DATABASE.
+    // RIOPS_DATABASE names the database.
     let stored = database.riops("runs import --from ybio").expect(0);
     assert_eq!(stored.stdout.lines().count(), 1);
     let record = database.riops("runs show --output json").expect(0).json();

@@ -240,7 +240,7 @@ fn a_loop_in_the_server_leaves_its_view_to_the_end_of_the_session() {
     imitation.run("run rows --loop server --batch 5 -c 4 --transactions 40");
     let routine =
         imitation.database.value("select prosrc from pg_proc where proname = 'ybio_loop'").unwrap();
-    // The gateway replaces version() by that of the release.
+    // The gateway replaces version() by the version of the release.
     assert!(routine.contains("-YB-2025.1.0.0-b0'::text not like '%-YB-%'"), "{routine}");
 }
 

@@ -116,8 +116,8 @@ fn rejects_invalid_plans_with_the_reason() {
     run(&changed("dataset", serde_json::json!({"colour": 5})))
         .stderr_contains("no parameter \"colour\"");
     run(&changed("rows", serde_json::json!({"batch": 5}))).stderr_contains("invalid plan");
-    run(&Value::Null).stderr_contains("has those of none");
-    run(&changed("oltp", serde_json::json!({}))).stderr_contains("has those of rows and oltp");
+    run(&Value::Null).stderr_contains("but has none");
+    run(&changed("oltp", serde_json::json!({}))).stderr_contains("but has rows and oltp");
     let mut work = plan["rows"].clone();
     work["batches"] = serde_json::json!([10, 100]);
     run(&changed("rows", work))

@@ -157,7 +157,7 @@ fn plans_that_the_statistics_of_the_server_contradict_are_named() {
              analyze skew",
         )
         .unwrap();
-    // The first values are rare, and find their rows with the index. The later one is that of nearly all rows.
+    // The first values are rare: the index finds their rows. Nearly all rows have the later value.
     let text = "\\set n :n + 1\n\\set k case when :n < 10 then :n else 0 end\nselect sum(n) from skew where k = :k;\n";
     let file = written("contradicted", text);
     let line = format!(
@@ -227,7 +227,7 @@ fn a_plan_check_neither_fails_a_session_nor_counts_as_an_error() {
         ),
     ] {
         for protocol in ["simple", "extended", "prepared"] {
-            // What the script itself breaks is not meant: its prepared statements are gone.
+            // Skipped: these scripts invalidate their own prepared statements.
             if protocol == "prepared" && ["deallocate", "discard", "temporary"].contains(&name) {
                 continue;
             }

@@ -18,8 +18,8 @@ pub(crate) struct Reply {
     pub(crate) body: String,
 }
 
-/// Sends a request exactly as given, which no HTTP library does. `headers` end with a line break; the host is that of
-/// the address unless they contain another one.
+/// Sends a request exactly as given, which no HTTP library does. `headers` end with a line break. The host is the address,
+/// unless they contain another host.
 pub(crate) fn request(address: &str, method: &str, path: &str, headers: &str, body: &str) -> Reply {
     let mut stream = TcpStream::connect(address).unwrap();
     // A server that does not answer fails the test.

@@ -39,8 +39,8 @@ fn cold_runs_miss_and_warm_runs_hit_shared_buffers() {
     let riops = |line: &str| CommandOutput::of(&mut on(&home, line)).expect(0);
     // 8 MB is a quarter of shared_buffers.
     riops("prepare rows --size 8M --layout block");
-    // A busy machine reads the counters of the processes later than those of the database: the sources of a run of a few
-    // milliseconds are then unknown, so the run has a rate.
+    // A busy machine reads the counters of the processes later than the counters of the database. The sources of a run of a
+    // few milliseconds are then unknown: the run has a rate, so that it takes longer.
     let run = |option: &str| -> Value {
         let line = "run rows --batch 25 --warmup 0 --transactions 20 -c 1 --rate 10 --output json";
         riops(&format!("{line} {option}")).json()

@@ -146,7 +146,7 @@ fn finds_runs_by_id_label_and_tag(place: &Place) {
     all[2].label = Some("shared_buffers=2GB".to_owned());
     all[1].tags.insert("disk".to_owned(), "nvme".to_owned());
     all[2].tags.insert("disk".to_owned(), "hdd".to_owned());
-    // The newest first: the order is that of the start.
+    // The newest run is saved first: the store orders runs by their start.
     for record in all.iter().rev() {
         store.save(record).unwrap();
     }

@@ -313,7 +313,7 @@ fn bulk_inserts_are_those_of_sysbench_and_are_verified() {
         let sql = "select concat_ws(' ', count(*), sum(id), sum(k)) from";
         ["sbtest1", "sbtest2"].map(|table| both.database.value(&format!("{sql} {table}")).unwrap())
     };
-    // The sessions of one worker take turns. Of two workers, one may take all events before the other one has started.
+    // The sessions of one worker take turns. With two workers, one may take all events before the other one has started.
     let run = |both: &Both| {
         let line = "bulk_insert --threads=2 --events=1000 --time=0 run";
         CommandOutput::of(both.command(line).env("RIOPS_WORKERS", "1"))
@@ -329,7 +329,7 @@ fn bulk_inserts_are_those_of_sysbench_and_are_verified() {
         assert_eq!(rows(), ["1000 500500 500500"; 2]);
         both.database.riops("verify oltp").expect(0);
         let other = both.riops("oltp_read_only --events=1 run").expect(1).stderr;
-        // Tables of sysbench are examined, those of riops are registered with their size.
+        // Tables of sysbench are examined, tables of riops are registered with their size.
         let reasons = ["must have the columns id, k, c and pad", "prepared with --table-size 0"];
         assert!(reasons.iter().any(|reason| other.contains(reason)), "{other}");
         // riops drops only its own tables.

@@ -1,4 +1,4 @@
-//! What is only data executes no command and writes no file: permission comes from the command line.
+//! Data alone, such as a plan or a stored run, executes no command and writes no file: permission comes from the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -115,7 +115,7 @@ fn an_experiment_file_names_programs_and_files_only_if_it_is_trusted() {
         }
     }
     refused("workload = \"rows\"\n[options]\norder = \"length(pg_read_file('/x'))\"\n", &sweep);
-    // What a person types is permitted.
+    // Options on the command line are permitted.
     std::fs::write(&file, "workload = \"script\"\n[options]\nserver-dir = \"/a\"\n").unwrap();
     for allowed in ["--trust", "--set server-dir=/b", "--server-dir /b --set server_dir=/c"] {
         let line = format!("sweep {} --dry-run {allowed}", file.display());

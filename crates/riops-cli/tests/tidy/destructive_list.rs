@@ -159,7 +159,7 @@ pub(crate) const LIST: &[Place] = &[
     (
         "sql/fleet/leave.sql",
         &[("delete from", 1)],
-        "the row of this agent in the store, and those of the dead ones of its fleet, which has ended",
+        "the row of this agent in the store, and the rows of the lost agents of its fleet, which has ended",
     ),
     (
         "sql/fleet/purge.sql",

@@ -94,7 +94,7 @@ pub(crate) fn other_figures() -> Vec<String> {
         Unit::Processors => "processors",
         Unit::Bytes => "bytes",
         Unit::Events => "",
-        Unit::Money => "that of the price",
+        Unit::Money => "currency of the price",
     };
     let better = |figure: Figure| match figure.direction() {
         riops::stats::Direction::HigherIsBetter => "higher",

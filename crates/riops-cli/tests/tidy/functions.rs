@@ -1,4 +1,4 @@
-//! Function lengths, from the signature to the closing brace, including functions in macros.
+//! Functions: their lengths, from the signature to the closing brace, including functions in macros, and their parameters.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -14,6 +14,40 @@ pub(crate) fn above(lines_max: usize, file: &str) -> Vec<String> {
         .filter(|function| function.lines > lines_max)
         .map(|Function { name, line, lines }| format!("{file}:{line}: {name} has {lines} lines"))
         .collect()
+}
+
+/// Returns the parameters of a file's functions that are tuples: their parts have no names, so that equal types can be swapped.
+pub(crate) fn tuple_parameters(file: &str) -> Vec<String> {
+    let text = read(file).unwrap();
+    // Tests are at the end of a file.
+    let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(&text);
+    let syntax = syn::parse_file(product).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let mut found = TupleParameters(Vec::new());
+    found.visit_file(&syntax);
+    found.0.iter().map(|(name, line)| format!("{file}:{line}: {name} has a tuple")).collect()
+}
+
+struct TupleParameters(Vec<(String, usize)>);
+
+impl<'ast> Visit<'ast> for TupleParameters {
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        let parameters = signature.inputs.iter();
+        let is_tuple = parameters.filter(|parameter| match parameter {
+            syn::FnArg::Typed(typed) => is_tuple(&typed.ty),
+            syn::FnArg::Receiver(_) => false,
+        });
+        let line = signature.fn_token.span.start().line;
+        self.0.extend(is_tuple.map(|_| (signature.ident.to_string(), line)));
+    }
+}
+
+fn is_tuple(parameter: &syn::Type) -> bool {
+    match parameter {
+        syn::Type::Tuple(_) => true,
+        syn::Type::Reference(reference) => is_tuple(&reference.elem),
+        syn::Type::Group(group) => is_tuple(&group.elem),
+        _ => false,
+    }
 }
 
 #[derive(Debug, PartialEq)]

@@ -48,7 +48,7 @@ fn is_variant(parent: &str, name: &str) -> bool {
     ENUMS.contains(&parent) && name.starts_with(|first: char| first.is_uppercase())
 }
 
-/// Returns all paths of a module, including those of re-exports.
+/// Returns all paths of a module, including re-exports.
 fn paths(module: &Module) -> impl Iterator<Item = (&[String], usize)> {
     let uses = module.contents.uses.iter().map(|import| (import.path.as_slice(), import.line));
     let references = &module.contents.references;

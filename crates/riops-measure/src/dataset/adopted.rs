@@ -119,7 +119,7 @@ impl Registry<'_> {
     }
 }
 
-/// What became of a dataset on which a run did not report all its changes.
+/// State of a dataset on which a run did not report all its changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreported {
     /// Its contents are the new baseline.

@@ -49,9 +49,9 @@ pub fn unmarked(connection: &mut Connection) -> Result<Vec<String>> {
     Ok(temporary(connection, false)?)
 }
 
-/// Drops the databases of earlier runs, which are identified by their comment: the one of the last run, and those with
-/// a temporary name that runs of this role left when they were killed before renaming them. Returns whether a
-/// database was dropped.
+/// Drops the databases of earlier runs, which are identified by their comment: the database of the last run, and
+/// databases with a temporary name that runs of this role left when they were killed before renaming them. Returns
+/// whether a database was dropped.
 ///
 /// # Errors
 /// [`DatasetError::ForeignDatabase`] if the database was not created by riops,
@@ -131,7 +131,7 @@ fn mark(run: &str) -> String {
     format!("{MARK} {run}")
 }
 
-/// Whether a comment is that of a run.
+/// Returns whether a comment is the mark of a run.
 fn is_mark(comment: &str) -> bool {
     let run = comment.strip_prefix(MARK).map(str::trim_start);
     run.is_some_and(|run| run.parse::<uuid::Uuid>().is_ok())

@@ -139,7 +139,7 @@ pub enum DatasetError {
         found: String,
         /// The requested value.
         wanted: String,
-        /// What to do instead of replacing it, with a semicolon and a space; empty if there is nothing.
+        /// Alternative to replacing the dataset, followed by a semicolon and a space, or empty.
         advice: String,
     },
     /// Another riops uses or prepares the dataset.

@@ -29,15 +29,15 @@
 //! never dropped. The changes of `oltp` (rows inserted and deleted, sums added to `k`) are in the ledger as
 //! effects.
 //!
-//! A run that changes rows enters itself into the ledger before it starts, and adds the acknowledged changes of
-//! each table when it ends. `verify` compares the sum over all runs with the data, table by table. Transactions
-//! with an unknown outcome are resolved first, if the rows prove the outcome: `xmin` shows which row versions are
-//! older than the run, and since the same plan gives the same transactions, all transactions of the run are
-//! generated again to find versions that only one of them can have written. This costs nothing without such
-//! transactions. What remains is a range (±) in the checks of its table. A run that never reported removes the
-//! upper bound, and the check shows only the lower one. The next verified run with changes then takes the contents as
-//! the new baseline and empties the ledger, unless they contradict the lower bound, or sessions of that run or another run
-//! may still change rows (on PostgreSQL without a transaction-mode pooler, where advisory locks reveal other runs). If the
+//! A run that changes rows enters itself into the ledger before it starts, and adds the acknowledged changes of each
+//! table when it ends. `verify` compares the sum over all runs with the data, table by table. Transactions with an
+//! unknown outcome are resolved first, if the rows prove the outcome: `xmin` shows which row versions are older than
+//! the run, and since the same plan gives the same transactions, all transactions of the run are generated again to
+//! find versions that only one of them can have written. This costs nothing without such transactions. Outcomes that
+//! remain unknown become a range (±) in the checks of their table. A run that never reported removes the upper bound,
+//! and the check shows only the lower one. The next verified run with changes then takes the contents as the new
+//! baseline and empties the ledger, unless they contradict the lower bound, or sessions of that run or another run may
+//! still change rows (on PostgreSQL without a transaction-mode pooler, where advisory locks reveal other runs). If the
 //! server died before the run could report, the next run or `verify` settles the ledger from the record of that run.
 
 mod adopted;

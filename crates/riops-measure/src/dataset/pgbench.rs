@@ -19,11 +19,12 @@ const FOUND_IN: &str =
 /// Number of tables of pgbench.
 const TABLES: u32 = 4;
 
-/// Returns the tables in the schema of `wanted`, without registering or reading them, also those of riops. `None` if they
-/// are not complete. The id is that of the accounts: it changes when they are created again.
+/// Returns the tables in the schema of `wanted`, even if riops created them, without registering or reading them.
+/// `None` if they are not complete. The id identifies the table of accounts: it changes when this table is created
+/// again.
 ///
 /// # Errors
-/// [`DatasetError::Unadoptable`] if their scale is not the `given` one.
+/// [`DatasetError::Unadoptable`] if their scale differs from the `given` scale.
 pub fn as_they_are(
     wanted: &DatasetPlan,
     given: &Parameters,

@@ -344,8 +344,8 @@ impl<'a> Registry<'a> {
         Ok(tables)
     }
 
-    /// Drops these tables, and those of an interrupted preparation, where each drop commits separately. If it is
-    /// interrupted, the dataset is incomplete.
+    /// Drops these tables, and the tables of an interrupted preparation. Each drop commits separately: an interruption
+    /// leaves the dataset incomplete.
     fn drop_one_by_one(&mut self, tables: &mut Vec<String>) -> Result<()> {
         for table in self.unfinished_tables()? {
             if !tables.contains(&table) && self.comment_of(&table)?.as_deref() == Some("") {

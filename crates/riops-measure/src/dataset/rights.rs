@@ -8,7 +8,7 @@ const SQL: &str = include_str!("../../sql/dataset/missing_grants.sql");
 /// The schema in which riops creates everything.
 const SCHEMA: &str = "riops";
 
-/// What a command does with a dataset.
+/// Use of a dataset by a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// Reads its rows.
@@ -24,9 +24,9 @@ pub enum Needs {
 pub struct Access<'a> {
     /// Name of the dataset in the registry.
     pub dataset: &'a str,
-    /// What the command does with it.
+    /// Use of the dataset by the command.
     pub needs: Needs,
-    /// The schema of its tables, if it is not that of riops.
+    /// The schema of its tables, if it is not the schema `riops`.
     pub schema: Option<&'a str>,
 }
 

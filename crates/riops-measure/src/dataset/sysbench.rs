@@ -23,8 +23,8 @@ struct Found {
     range_sharded: bool,
 }
 
-/// Returns the tables in the schema of `wanted` if riops did not create them, without registering them. `None` if there are
-/// none. The id is that of the first table: it changes when the table is created again.
+/// Returns the tables in the schema of `wanted` if riops did not create them, without registering them. `None` if there
+/// are none. The id identifies the first table: it changes when this table is created again.
 ///
 /// # Errors
 /// [`DatasetError::Unadoptable`] if they are not sysbench tables, or smaller than given.

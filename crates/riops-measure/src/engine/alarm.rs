@@ -1,5 +1,5 @@
-//! A timer that wakes a poller with nanosecond resolution. The timeout of epoll has a resolution of one millisecond, that of
-//! kqueue one of a nanosecond.
+//! A timer that wakes a poller with nanosecond resolution. The timeout of epoll has a resolution of one millisecond,
+//! the timeout of kqueue a resolution of one nanosecond.
 
 use std::io;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use crate::workload::{Generator, SessionPlan, Stage, Statement, Work};
 use riops_model::plan::{Plan, Stop};
 use riops_model::record::diagnosis::Calibration;
 
-/// Generates one-row reads like those of the workload `rows`.
+/// Generates one-row reads, as the workload `rows` does.
 struct OneRow;
 
 impl Generator for OneRow {

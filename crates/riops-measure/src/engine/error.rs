@@ -129,7 +129,7 @@ pub enum SessionError {
     /// the server.
     #[error("error on the client machine: {task}: {error}")]
     Client {
-        /// What riops could not do.
+        /// Action that failed.
         task: &'static str,
         /// Error of the operating system.
         error: String,

@@ -62,7 +62,7 @@ impl PlanText {
     }
 }
 
-/// Adds checks without a verdict to those of the same statement and moment in the list.
+/// Adds checks without a verdict to the entry for the same statement and moment, or appends them.
 pub(super) fn note_unchecked(all: &mut Vec<UncheckedPlan>, more: UncheckedPlan) {
     let same = all
         .iter_mut()
@@ -73,7 +73,7 @@ pub(super) fn note_unchecked(all: &mut Vec<UncheckedPlan>, more: UncheckedPlan) 
     }
 }
 
-/// Adds a finding to the equal one in the list, or appends it.
+/// Adds a finding to the equal finding in the list, or appends it.
 pub(super) fn note(all: &mut Vec<AccessFinding>, more: AccessFinding) {
     let AccessFinding { statement, moment, finding, .. } = &more;
     let same = all.iter_mut().find(|known| {

@@ -10,7 +10,8 @@ use riops_model::units::Nanos;
 
 /// A transaction in flight, from its intended start to its end, including all attempts.
 ///
-/// The layout is that of the declaration: what every transaction uses is in the middle, in few cache lines.
+/// The fields stay in their declared order (`repr(C)`): the fields that every transaction uses are in the middle, in
+/// few cache lines.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct InFlight {
@@ -93,14 +94,14 @@ impl InFlight {
         self.tx.rewind();
     }
 
-    /// Does not count time that it did not spend on the server.
+    /// Excludes time that the transaction did not spend on the server.
     pub(super) fn exclude(&mut self, time: Nanos) {
         for start in [&mut self.intended, &mut self.started, &mut self.attempt_started] {
             *start = start.after(time);
         }
     }
 
-    /// Returns the bytes to send now: those of the current step, or of all steps of a turn.
+    /// Returns the bytes to send now: the current step, or all steps of a turn.
     #[inline]
     pub(super) fn to_send(&self) -> &[u8] {
         if self.tx.is_interactive() { self.tx.bytes() } else { self.tx.step(self.step).0 }
@@ -155,18 +156,18 @@ impl InFlight {
     }
 }
 
-/// What the start of a transaction led to.
+/// Result of the start of a transaction.
 #[derive(Debug)]
 pub(super) enum Begun {
-    /// It will be sent.
+    /// The transaction will be sent.
     Sent,
-    /// The generator has no more.
+    /// The generator has no more transactions.
     NoMore,
-    /// It is interactive.
+    /// The transaction is interactive.
     Interactive(Continued),
 }
 
-/// What an interactive transaction does.
+/// Next action of an interactive transaction.
 #[derive(Debug)]
 pub(super) enum Continued {
     /// Something will be sent.

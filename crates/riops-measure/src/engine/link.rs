@@ -26,7 +26,8 @@ pub(super) struct Filled {
 
 /// A connection with its receive and send buffers.
 ///
-/// The layout is that of the declaration: what every transaction uses comes first, in few cache lines.
+/// The fields stay in their declared order (`repr(C)`): the fields that every transaction uses come first, in few cache
+/// lines.
 #[repr(C)]
 pub(super) struct Link {
     pub(super) stream: Stream,

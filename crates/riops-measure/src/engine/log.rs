@@ -46,7 +46,7 @@ pub(super) struct LogEntry {
     pub(super) end: Nanos,
 }
 
-/// What the lines contain.
+/// Columns of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of pgbench")]
 pub(super) struct LogColumns {

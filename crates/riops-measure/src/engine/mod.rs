@@ -32,10 +32,10 @@
 //! next one, or with its report. All queries during a stage have deadlines; a counter that does not arrive in
 //! time is absent.
 //!
-//! **Starts.** With a rate, the intended starts belong to all workers: a session that becomes idle claims the next one and
-//! waits for it. A due start therefore waits only if no session of the stage is idle, and the oldest is served first: with
-//! a queue for each worker, starts would wait behind the sessions of one worker while those of another are idle. In the
-//! closed loop, the intended start of the next transaction is always the current time.
+//! **Starts.** With a rate, all workers share the intended starts: a session that becomes idle claims the next start
+//! and waits for it. A due start therefore waits only if no session of the stage is idle, and the oldest start is
+//! served first: with a queue for each worker, starts would wait behind the sessions of one worker while sessions of
+//! another worker are idle. In the closed loop, the intended start of the next transaction is always the current time.
 //!
 //! **Streams.** A COPY is a transaction whose encoded bytes are only its statement. Its data are generated piece
 //! by piece into the send buffer, whenever the socket has accepted the previous piece. Nothing is stored, and a
@@ -52,12 +52,12 @@
 //! rows and effects of a step count only at its `ReadyForQuery`, because its commit can still fail after its
 //! `CommandComplete`. A broken connection leaves the outcome of the transaction unknown only if the last step was in flight.
 //!
-//! **Interactive transactions.** What a script sends next depends on replies (`\gset`, `\if`). Such a transaction has the
-//! steps of one turn at a time: a statement, or a whole pipeline. After the last reply of a turn, the engine asks the
-//! generator what is next (`Generator::proceed`): another turn, a wait, a command of the shell, the end, or a failure without
-//! the server. A retry asks it to return to the state at the beginning of the transaction. The generator states for each
-//! turn whether it may commit: only then does a lost connection leave the outcome unknown. A transaction that ends without
-//! a statement lets the other sessions of its worker go first.
+//! **Interactive transactions.** The next statement of a script can depend on replies (`\gset`, `\if`). Such a
+//! transaction has the steps of one turn at a time: a statement, or a whole pipeline. After the last reply of a turn,
+//! the engine asks the generator for the next action (`Generator::proceed`): another turn, a wait, a command of the
+//! shell, the end, or a failure without the server. For a retry, the generator returns to the state at the beginning of
+//! the transaction. The generator states for each turn whether it may commit: only then does a lost connection leave
+//! the outcome unknown. A transaction that ends without a statement lets the other sessions of its worker go first.
 //!
 //! **Nodes.** A session has a home node, which is its number modulo the number of nodes. It uses another node
 //! only if its home node does not respond. `server::nodes` is consulted when a connection is opened, and never
@@ -92,21 +92,20 @@
 //! and the shortest one. n and the slots double when the memory is full. The memory is allocated before the first
 //! transaction.
 //!
-//! **Transactions that count.** With a duration, the transactions that *end* in the window count, for rate and
-//! latency alike. Transactions in flight at the end are drained, acknowledged (the ledger needs them) and
-//! reported separately (`drained`). They are in no other figure. With `--transactions` or `--total-rows`, the
-//! transactions that claimed one of the places count, and the window ends with the last of them. Each worker notes
-//! when its last transaction has ended; after the last worker, the counters are read. Percentiles are
-//! always computed from merged histograms.
+//! **Transactions that count.** With a duration, the transactions that *end* in the window count, for rate and latency
+//! alike. Transactions in flight at the end are drained, acknowledged (the ledger needs them) and reported separately
+//! (`drained`). No other figure includes them. With `--transactions` or `--total-rows`, the transactions that claimed
+//! one of the places count, and the window ends with the last of them. Each worker notes when its last transaction has
+//! ended; after the last worker, the counters are read. Percentiles are always computed from merged histograms.
 //!
-//! **Plans.** Each session runs `EXPLAIN EXECUTE` on its own prepared statements: before its first transaction,
-//! at the first boundary between transactions in the second half of the run, and after its last transaction. The
-//! server returns the plan that this session would use at that time, custom or generic. `access` judges the plan.
-//! If the access path is not as expected before the first transaction, the run ends before anything is measured.
-//! An EXPLAIN that fails, or whose result cannot be judged, is no finding: it is recorded as a check without a
-//! verdict. Scripts have no expected access path. The `Generator` of the first session notes the values of its first
-//! executions (`access::Executed`); the session explains these after its first transactions, and again at the other two
-//! moments. A check of them that fails is no error of the run, and nothing is prepared for it.
+//! **Plans.** Each session runs `EXPLAIN EXECUTE` on its own prepared statements: before its first transaction, at the
+//! first boundary between transactions in the second half of the run, and after its last transaction. The server
+//! returns the plan that this session would use at that time, custom or generic. `access` judges the plan. If the
+//! access path is not as expected before the first transaction, the run ends before anything is measured. An EXPLAIN
+//! that fails, or whose result cannot be judged, is not a finding: it is recorded as a check without a verdict. Scripts
+//! have no expected access path. The `Generator` of the first session notes the values of its first executions
+//! (`access::Executed`); the session explains these executions after its first transactions, and again at the other two
+//! moments. If such a check fails, the run continues without an error, and nothing is prepared for it.
 
 mod alarm;
 mod calibrate;
@@ -214,7 +213,7 @@ pub fn run_stage(
     });
     nodes.begin_stage();
     probe.open();
-    // Before PostgreSQL 15, the first reading of the counters waits for those of earlier sessions.
+    // Before PostgreSQL 15, the first reading of the counters waits for the counters of earlier sessions.
     let connecting_from = shared.clock.now();
     let handles = if in_server {
         start_calls(sessions, &shared)?

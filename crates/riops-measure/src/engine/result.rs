@@ -27,7 +27,7 @@ pub struct StageResult {
     pub started_at: Timestamp,
     /// Length of the measurement, in seconds.
     pub seconds: f64,
-    /// What all workers did.
+    /// Results of all workers.
     pub workers: WorkerReport,
     /// Threshold whose breach ended the stage early.
     pub breached: Option<Threshold>,
@@ -39,7 +39,7 @@ pub struct StageResult {
     pub interrupted: bool,
     /// Number of notices and warnings of the server.
     pub notices: u64,
-    /// Time in which all sessions connected.
+    /// Time that all sessions took to connect.
     pub connecting: Nanos,
     /// Samples of individual transactions, if they were recorded.
     pub samples: Option<SampleSet>,

@@ -131,7 +131,7 @@ struct Walk {
 #[derive(Debug, Clone)]
 pub(super) enum Gaps {
     Own(Xoshiro256PlusPlus),
-    /// That of pgbench, in whole microseconds.
+    /// Random stream of pgbench, with times in whole microseconds.
     Pgbench(Random),
 }
 

@@ -68,8 +68,8 @@ pub(super) enum Flushed {
 
 /// A session of a stage. It outlives its connections.
 ///
-/// The layout is that of the declaration: what every transaction uses comes first, in few cache lines, because the
-/// server's processes use the same caches between two transactions of a session.
+/// The fields stay in their declared order (`repr(C)`): the fields that every transaction uses come first, in few cache
+/// lines, because the server's processes use the same caches between two transactions of a session.
 #[repr(C)]
 pub(super) struct Session {
     answers: Answers,
@@ -115,7 +115,7 @@ pub(super) struct Session {
     pub(super) postponed: VecDeque<Box<InFlight>>,
     /// An interactive transaction that waits for its time or for the shell.
     pub(super) paused: Option<Box<InFlight>>,
-    /// Executions whose plans are checked after those of the setup.
+    /// Executions whose plans are checked after the plans of the setup.
     executed: Vec<Executed>,
     /// Number in the stage.
     pub(super) number: u64,
@@ -123,7 +123,7 @@ pub(super) struct Session {
     pub(super) logged: u64,
 }
 
-/// What the rows and completions of a reply belong to.
+/// The generator and the transactions that the rows and completions of a reply belong to.
 #[repr(C)]
 struct Answers {
     generator: Box<dyn Generator>,
@@ -516,7 +516,7 @@ impl Session {
                 match event {
                     Event::Reply(reply) => ready = self.answers.reply(reply),
                     Event::Failed(fields) => {
-                        // Of several errors in a turn, the first counts.
+                        // If a turn has several errors, the first one counts.
                         let error = || Box::new(ServerError::from_fields(fields));
                         self.failed.get_or_insert_with(error);
                     }

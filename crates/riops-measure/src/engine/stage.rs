@@ -33,7 +33,7 @@ pub(super) struct StageRun<'a> {
     pub(super) received: Receiver<(usize, WorkerEvent)>,
     /// Delay between the last session's connect and the first transaction.
     pub(super) head_start: Duration,
-    /// What several clients have agreed on.
+    /// Agreement of several clients on the start of the stage.
     pub(super) agreed: Option<Agreement>,
 }
 

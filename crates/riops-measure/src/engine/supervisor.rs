@@ -232,7 +232,7 @@ impl<'a> Supervisor<'a> {
         let Some(breach) = self.stage.breach.and_then(OnceLock::get) else {
             return;
         };
-        // What was counted cannot be taken back if it is known too late.
+        // If the breach is known too late, the measurement ends now: transactions that were counted stay counted.
         let end = self.stage.shared.clock.at(breach.end);
         let end = *self.end_of_all.get_or_insert(end.max(now));
         self.stage.window.end_now(end);

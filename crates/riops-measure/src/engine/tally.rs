@@ -26,7 +26,7 @@ pub struct SessionTally {
     pub node: usize,
     /// Process id of the backend of its last connection.
     pub process: i32,
-    /// That backend with its start time, if the workload terminates sessions.
+    /// The same backend with its start time, if the workload terminates sessions.
     pub backend: Option<Backend>,
     /// Number of transactions that were started in all phases.
     pub started: u64,

@@ -1,6 +1,6 @@
 //! Start and end of a measurement: after a duration, or after a number of transactions or rows.
 //!
-//! It is the only mutable state that the workers of a stage share.
+//! The workers of a stage share no other mutable state.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;

@@ -12,11 +12,11 @@ use super::process;
 /// Directories of the control groups of a process, from the innermost to the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Of version 2.
+    /// Directories of version 2.
     unified: Vec<PathBuf>,
-    /// Of the CPU controller of version 1.
+    /// Directories of the CPU controller of version 1.
     cpu: Vec<PathBuf>,
-    /// Of the memory controller of version 1.
+    /// Directories of the memory controller of version 1.
     memory: Vec<PathBuf>,
 }
 

@@ -22,7 +22,8 @@ pub fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// A client. Redirects and proxies of the environment are not used: the address is that of the user.
+/// A client. It does not follow redirects or use the proxies of the environment: requests go to the address that the
+/// user gave.
 #[derive(Debug, Clone)]
 pub struct Http {
     roots: Arc<RootCertStore>,
@@ -30,7 +31,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Creates a client whose requests take at most `timeout`. Certificates are checked with those of the system.
+    /// Creates a client whose requests take at most `timeout`. It trusts the root certificates of the system.
     pub fn new(timeout: Duration) -> Self {
         Self::with_roots(timeout, rustls_native_certs::load_native_certs().certs)
     }
@@ -41,7 +42,7 @@ impl Http {
         Self { roots: Arc::new(store), timeout }
     }
 
-    /// Returns the moment at which the answer came, and its text.
+    /// Returns the time at which the response arrived, and its text.
     ///
     /// # Errors
     /// The text of the error.

@@ -1,4 +1,4 @@
-//! What the kernel shows of a process. Source: proc(5).
+//! Reads what the kernel shows of a process. Source: proc(5).
 
 use std::fmt::Display;
 use std::fs;

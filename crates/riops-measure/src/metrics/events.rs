@@ -1,4 +1,4 @@
-//! What a worker counts: transactions, errors, and the totals of an operation and of a node.
+//! The counts of a worker: transactions, errors, and the totals of an operation and of a node.
 
 use riops_wire::sqlstate::SqlState;
 

@@ -1,9 +1,8 @@
 //! A bounded sample of single transactions, for plots of a run of any length.
 //!
-//! Two selections are combined. One contains every n-th transaction; n doubles whenever the sample is
-//! full, so the density of the plot matches that of the run. The other contains the longest and the
-//! shortest transactions of each time slot; slots double in length whenever there are too many, so no
-//! outlier is lost.
+//! Two selections are combined. One contains every n-th transaction; n doubles whenever the sample is full, so the
+//! density of the plot is proportional to the rate of the run. The other contains the longest and the shortest
+//! transactions of each time slot; slots double in length whenever there are too many, so no outlier is lost.
 
 use riops_model::record::{SamplePoint, SampleSet};
 use riops_model::units::Nanos;

@@ -9,7 +9,7 @@ const SLOTS_MAX: usize = 240;
 /// Length of the slots at first.
 const LENGTH: Nanos = Nanos(20_000_000);
 
-/// What happened in a part of a stage.
+/// Successful transactions in a part of a stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Slot {
     /// Length, in seconds.
@@ -27,7 +27,7 @@ impl Slot {
         self.latency_us += other.latency_us;
     }
 
-    /// Returns the intervals of a stage for which there are no slots.
+    /// Returns the intervals of a stage as slots, for a stage without slots.
     pub fn of_series(series: &[Point]) -> Vec<Self> {
         let slot = |point: &Point| {
             let mean_us = point.mean_stdev_us.map_or(0.0, |(mean, _)| mean);

@@ -1,21 +1,22 @@
-//! How long the warm-up of a stage took, and whether the stage is steady, so that its mean describes it: in the closed loop its rate, with a requested rate its
-//! response time, because the schedule fixes the rate. Pure.
+//! Determines how long the warm-up of a stage took, and whether the stage is steady, so that its mean describes it. In
+//! the closed loop, the rate must be steady; with a requested rate, the response time, because the schedule fixes the
+//! rate. Pure.
 //!
 //! Four signs, each of which finds what the others miss:
 //! - Stalls: a share of the intervals is far below the median interval.
 //! - A mean that is far from the median.
-//! - A level shift or a trend: a part of the series whose mean differs from that of the rest, in standard errors of noise
-//!   whose neighbors correlate. The noise is estimated from the differences of neighboring intervals, which a shift
-//!   hardly changes (von Neumann, "Distribution of the ratio of the mean square successive difference to the variance",
-//!   1941), by their median absolute deviation, which a few shifts do not change at all. The correlation is taken as that
-//!   of a first-order autoregressive process with a coefficient of 0.7. The part is the one with the largest difference
-//!   (a scan statistic), and the limit is that of such a maximum.
-//! - MSER: of all points up to the middle of the series, the truncation point is the one after which the mean has the
+//! - A level shift or a trend: the mean of a part of the series differs from the mean of the rest, in standard errors
+//!   of noise whose neighbors correlate. The noise is estimated from the differences of neighboring intervals, which a
+//!   shift hardly changes (von Neumann, "Distribution of the ratio of the mean square successive difference to the
+//!   variance", 1941), by their median absolute deviation, which a few shifts do not change at all. The noise is
+//!   modeled as a first-order autoregressive process with a coefficient of 0.7. The part with the largest difference is
+//!   selected (a scan statistic), and the limit applies to such a maximum.
+//! - MSER: of all points up to the middle of the series, the truncation point is the point after which the mean has the
 //!   smallest marginal standard error (White, "An effective truncation heuristic for bias reduction in simulation
 //!   output", Simulation 69 (6), 1997). MSER-5 applies it to means of five consecutive intervals (Franklin and White,
-//!   "Stationarity tests and MSER-5", Winter Simulation Conference 2008). It expects a warm-up at the start. Caches that
-//!   fill up, throttled devices and checkpoints also change a rate towards the end, so the reversed series is examined as
-//!   well. It decides where the intervals are too few for a scan.
+//!   "Stationarity tests and MSER-5", Winter Simulation Conference 2008). It expects a warm-up at the start. Caches
+//!   that fill up, throttled devices and checkpoints also change a rate towards the end, so the reversed series is
+//!   examined as well. It decides where the intervals are too few for a scan.
 
 use super::slots::Slot;
 use riops_model::record::{Shift, SteadinessRecord};

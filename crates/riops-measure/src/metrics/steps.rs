@@ -1,9 +1,9 @@
-//! What became of the transactions that were due in each step of the profile of a rate.
+//! Outcomes of the transactions that were due in each step of a rate profile.
 
 use riops_model::record::{HistogramError, Latencies};
 use riops_model::units::Nanos;
 
-/// What became of a transaction that was due.
+/// Outcome of a transaction that was due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It succeeded within the measurement.

@@ -222,8 +222,8 @@ impl Timeline {
         Ok(())
     }
 
-    /// Adds the part of an interval that is closed. Its transactions are counted where they belong; the percentiles of
-    /// the point remain those of the parts that arrived in time.
+    /// Adds a part of an interval that is closed. Its transactions are counted in this interval; the percentiles of the
+    /// point cover only the parts that arrived in time.
     fn merge_late(&mut self, part: &IntervalPart) -> Result<(), HistogramError> {
         self.heatmap.add(part.index, part.latencies());
         let sums =
@@ -335,7 +335,7 @@ mod tests {
             (0..100).flat_map(|index| timeline.add(&part(index, &[10])).unwrap()).collect();
         assert_eq!((shown.len(), timeline.open.len()), (94, 6));
         assert_eq!(timeline.total().unwrap().0.counters.get(Counter::Transactions), 94);
-        // It has only been stuck. What it reports late is counted in its intervals.
+        // The worker was only stuck. Its late reports are counted in their intervals.
         for index in 0..100 {
             timeline.add(&part(index, &[30])).unwrap();
         }

@@ -64,8 +64,9 @@ impl Batches {
     }
 }
 
-/// That of independent samples: few batches of a rare part may be equal by chance. Source: Agresti and Coull, "Approximate Is
-/// Better than 'Exact' for Interval Estimation of Binomial Proportions" (1998).
+/// Returns the half-width of the confidence interval for independent samples: few batches of a rare part may be equal
+/// by chance. Source: Agresti and Coull, "Approximate Is Better than 'Exact' for Interval Estimation of Binomial
+/// Proportions" (1998).
 fn least_reach(count: f64, all: f64) -> f64 {
     let (count, all) = (count + 2.0, all + 4.0);
     1.96 * (count / all * (1.0 - count / all) / all).sqrt()

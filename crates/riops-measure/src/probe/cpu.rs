@@ -61,12 +61,12 @@ pub struct MachineCpu {
     switches: Option<u64>,
 }
 
-/// What the processors of a machine did, in seconds over all of them.
+/// CPU time of a machine, in seconds over all processors.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct CpuTime {
-    /// In user mode, as sampled.
+    /// Time in user mode, as sampled.
     pub(super) user_s: f64,
-    /// Of processes and the kernel, as measured.
+    /// Time of processes and the kernel, as measured.
     pub(super) busy_s: f64,
 }
 
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn the_busy_time_is_what_was_not_free() {
         let earlier = MachineCpu::parse("cpu  0 0 0 0 0 0 0 0\ncpu0 1\ncpu1 1\n").unwrap();
-        // Of 2 s on two processors, 2.5 s were idle; the work at each tick looks like more.
+        // In 2 s, two processors were idle for 2.5 s in total; the counts per tick suggest more work.
         let later = MachineCpu::parse("cpu  150 50 90 200 30 0 0 20\ncpu0 1\ncpu1 1\n").unwrap();
         let found = later.time_since(earlier, 2.0);
         assert_eq!((found.user_s, found.busy_s), (2.0, 1.5));

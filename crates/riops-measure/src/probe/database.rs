@@ -1,9 +1,9 @@
 //! The database's own counters around a stage: block accesses, WAL, checkpoints, row versions.
 //!
-//! A session's counters reach the server's statistics at most once per second, those of a server-side
-//! loop only at its end, and all of them when the session ends. So the counters are read four times:
-//! before the sessions connect, at both ends of the measurement, and after the sessions have
-//! disconnected. The outer two readings are exact; the inner two are both up to one second late.
+//! A session's counters reach the server's statistics at most once per second, the counters of a server-side loop only
+//! at its end, and all counters when the session ends. So the counters are read four times: before the sessions
+//! connect, at both ends of the measurement, and after the sessions have disconnected. The outer two readings are
+//! exact; the inner two are both up to one second late.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -122,11 +122,11 @@ pub struct DatabaseProbe<'a> {
     /// format json)`.
     pub read_explains: (Vec<String>, Vec<String>),
     blocks_per_read: Option<f64>,
-    /// Whether the scans of all tables are counted, with which the plans of statements can be compared.
+    /// Whether the scans of all tables are counted, to compare them with the plans of statements.
     pub counts_scans: bool,
     statements: Option<Statements>,
-    /// Application name of the sessions that end with the stage, of which no process is known, unless it is that of the
-    /// connection.
+    /// Application name of the sessions that end with the stage, if their process ids are unknown; `None`: they are
+    /// known, and the sessions have the application name of the connection.
     pub observed: Option<String>,
     /// The tables that were read or changed during the stage.
     relations: Vec<RelationRecord>,
@@ -186,8 +186,8 @@ impl<'a> DatabaseProbe<'a> {
         })
     }
 
-    /// Adds the statements that the server executes; `own` are those of the run. A connection that `is_dedicated` may have
-    /// settings.
+    /// Adds the statements that the server executes; `own` are the statements of the run. If the connection
+    /// `is_dedicated`, its own queries are not counted.
     ///
     /// # Errors
     /// [`ConnectionError`] if the connection fails.
@@ -199,7 +199,7 @@ impl<'a> DatabaseProbe<'a> {
         Ok(Self { statements: Statements::new(self.connection, own, is_dedicated)?, ..self })
     }
 
-    /// The same for statements of which none is known: all are those of the run.
+    /// The same for a run whose statements are unknown: all statements count as statements of the run.
     ///
     /// # Errors
     /// [`ConnectionError`] if the connection fails.

@@ -13,7 +13,7 @@ use crate::host::files::text_limited;
 use riops_model::record::DiskRate;
 use riops_model::units::{BLOCK_BYTES, Span};
 
-/// Queue depths, deeper than those of any single database session: the result is a maximum.
+/// Queue depths, deeper than any single database session uses: the result is a maximum.
 const SEQUENTIAL_DEPTH: u32 = 16;
 const RANDOM_DEPTH: u32 = 64;
 /// Request size of a sequential job, in bytes.
@@ -86,7 +86,7 @@ pub(super) struct Fio<'a> {
     pub(super) interrupt: &'a Interrupt,
 }
 
-/// What fio does.
+/// A job of fio.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Job {
     /// Name for messages.
@@ -217,8 +217,8 @@ fn first_line(stderr: Option<impl Read + Send + 'static>) -> JoinHandle<String> 
     })
 }
 
-/// Parses the results for reads or writes of the first group of jobs; for synchronized writes, the latency is that of the
-/// synchronization.
+/// Parses the results for reads or writes of the first group of jobs. For synchronized writes, the latency covers only
+/// the synchronization.
 fn parse(text: &str, side: &str) -> Option<DiskRate> {
     // Warnings may precede the document.
     let document: Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;

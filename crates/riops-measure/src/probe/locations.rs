@@ -12,8 +12,8 @@ const LOCATIONS: &str = include_str!("../../sql/probe/locations.sql");
 /// A directory of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Location {
-    /// What the server stores here: `data` with the default tablespace, `wal`, `tablespace NAME` for another one with measured
-    /// tables or indexes, or `temporary` for files.
+    /// Data that the server stores here: `data` with the default tablespace, `wal`, `tablespace NAME` for another one
+    /// with measured tables or indexes, or `temporary` for files.
     role: String,
     path: PathBuf,
     /// Whether it contains measured tables or indexes.
@@ -27,7 +27,7 @@ pub struct Locations(Vec<Location>);
 /// A disk with its roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleDisk {
-    /// What the server stores on it.
+    /// Data that the server stores on it.
     pub roles: Vec<String>,
     /// The disk.
     pub disk: Block,
@@ -52,8 +52,8 @@ impl Locations {
         locations
     }
 
-    /// Returns the locations of a PostgreSQL server with this data directory, and those of these tables,
-    /// given with their schemas. What the server does not show is missing.
+    /// Returns the locations of a PostgreSQL server with this data directory and of these tables, given with their
+    /// schemas. Locations that the server does not show are missing.
     ///
     /// # Errors
     /// Returns [`ConnectionError`] if the connection is lost.
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(shown(&devices), ["sda: data", "sdb: tablespace fast", "sdc: tablespace fast"]);
         assert_eq!(devices.of_tables(), device(&["dm-0"]));
         assert_eq!(devices.volume_of_tables().unwrap().name(), "dm-0");
-        // The maximum of a striped volume is not that of one of its disks.
+        // The maximum of a striped volume is not the maximum of one of its disks.
         assert_eq!(devices.volumes_on(&block("sdb")).count(), 0);
         let both = locations(&[("data", "/data", true), fast]);
         let devices = both.devices_by(&find);

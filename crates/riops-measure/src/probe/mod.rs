@@ -106,7 +106,7 @@ pub struct Probe<'a> {
     processes_known: bool,
     server: Place,
     cgroup: Cgroup,
-    /// That of a server on this machine.
+    /// Control group of a server on this machine.
     server_cgroup: Cgroup,
     /// Whether the processes of this machine are read.
     reads_processes: bool,
@@ -200,14 +200,14 @@ impl Probe<'_> {
         Self { device: devices.of_tables().or(self.device), disks, ..self }
     }
 
-    /// Sets where the server is, to tell its load from that of its neighbors.
+    /// Sets where the server is, to separate its load from the load of its neighbors.
     pub fn with_server(self, server: Place) -> Self {
         let server_cgroup = server.first_process().map(Cgroup::of).unwrap_or_default();
         Self { server, server_cgroup, ..self }
     }
 
-    /// Sets the server processes to watch instead of those of all sessions; empty if they are not on
-    /// this machine.
+    /// Sets the server processes to watch instead of the processes of all sessions; empty if they are not on this
+    /// machine.
     pub fn with_processes(self, processes: Vec<i32>) -> Self {
         Self { processes, processes_known: true, ..self }
     }
@@ -236,7 +236,7 @@ impl Probe<'_> {
         self.database.iter_mut().for_each(DatabaseProbe::start);
         // After the other probes, and before them in `end`: excludes their work.
         self.start = Some(self.sample());
-        // Last: perf may need a second on a busy machine, by which the counters would start late.
+        // Last: perf may need a second on a busy machine, and would delay the counters.
         self.perf.iter_mut().for_each(|perf| perf.start());
         self.instructions.iter_mut().for_each(|count| count.start());
     }

@@ -9,7 +9,7 @@ use super::reading::since;
 use crate::host::process;
 use riops_model::record::NetworkUse;
 
-/// Totals since the start of the machine: bytes received and sent, errors, segments, and those that were sent again.
+/// Totals since the machine started: bytes received and sent, errors, TCP segments sent and retransmitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NetworkTotals([u64; 5]);
 
@@ -39,7 +39,7 @@ impl NetworkTotals {
             let (name, numbers) = line.split_once(':')?;
             let numbers: Vec<u64> =
                 numbers.split_whitespace().map_while(|number| number.parse().ok()).collect();
-            // Of what was received and sent: bytes, packets, errors, drops.
+            // Bytes, packets, errors and drops, first received, then sent.
             let [received, _, in_errors, in_drops, .., sent, _, out_errors, out_drops, _, _, _, _] =
                 *numbers
             else {
@@ -66,7 +66,7 @@ fn snmp_of(process: &str) -> Option<String> {
     process::read(process, "net/snmp")
 }
 
-/// The segments that TCP sent, and those that it sent again.
+/// Returns the numbers of TCP segments sent and retransmitted.
 fn tcp(snmp: &str) -> Option<[u64; 2]> {
     let mut tcp = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
     let (names, values) = (tcp.next()?, tcp.next()?);

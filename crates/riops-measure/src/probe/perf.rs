@@ -173,7 +173,8 @@ const PROFILE: &str = "--profile";
 pub struct Perf {
     hz: u32,
     server: i32,
-    /// Whether all processes of the machine are sampled, with the kernel; otherwise those of the server, in user mode.
+    /// Whether all processes of the machine are sampled, with the kernel; otherwise only the processes of the server,
+    /// in user mode.
     of_machine: bool,
     has_frame_pointers: bool,
     running: Option<Running>,
@@ -184,7 +185,8 @@ pub struct Perf {
 }
 
 impl Perf {
-    /// Finds out how this server can be profiled, by a short trial. `compiler_flags` are those of the server.
+    /// Determines how this server can be profiled, by a short trial. `compiler_flags` are the flags that the server was
+    /// built with.
     ///
     /// # Errors
     /// [`PerfError`] if it cannot be profiled.

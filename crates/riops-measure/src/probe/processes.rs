@@ -1,4 +1,4 @@
-//! CPU time and I/O of all processes of this machine, to tell the server's load from that of its neighbors.
+//! CPU time and I/O of all processes of this machine, to separate the server's load from the load of its neighbors.
 //!
 //! Source: proc(5), /proc/PID/stat and /proc/PID/io. Processes of other PID namespaces are not visible.
 
@@ -21,18 +21,18 @@ const NAMED_MAX: usize = 5;
 /// Processes with less than this share of one CPU are not named.
 const NAMED_CPUS_MIN: f64 = 0.05;
 
-/// One process. CPU time and I/O include those of its children that have exited.
+/// One process. CPU time and I/O include its children that have exited.
 #[derive(Debug, Clone, PartialEq)]
 struct Process {
     name: String,
     parent: i32,
     started_ticks: u64,
     cpu_s: f64,
-    /// Part of it in user mode.
+    /// Part of `cpu_s` in user mode.
     user_s: f64,
-    /// Part of it that children had used, which have exited.
+    /// Part of `cpu_s` used by children that have exited.
     reaped_s: f64,
-    /// Time in which it was runnable, but had no processor; without that of its children.
+    /// Time in which it was runnable, but had no processor, without its children.
     run_queue_s: Option<f64>,
     io: Option<Io>,
 }
@@ -122,8 +122,8 @@ enum Group {
 }
 
 impl ProcessTable {
-    /// Reads /proc; `None` if it is not available. The time of a process of the server that exits moves to the server's first
-    /// process. Those that exit during the reading are removed afterwards, so that they do not count twice.
+    /// Reads /proc; `None` if it is not available. When a process of the server exits, its time moves to the server's
+    /// first process. Processes that exit during the reading are removed afterwards, so that they do not count twice.
     pub(super) fn read(server: Place) -> Option<Self> {
         let mut table = Self::read_once()?;
         if let Some(first) = server.first_process() {
@@ -343,7 +343,7 @@ impl ProcessTable {
             let before = earlier.same(id, process).map_or(0.0, |before| before.cpu_s);
             *by_name.entry(&process.name).or_default() += (process.cpu_s - before) / seconds;
         }
-        // The time of a process that has exited is now that of its parent, also the part used before.
+        // The time of a process that has exited now belongs to its parent, including the part used before.
         let exited = earlier.processes.iter().filter(|(id, each)| self.same(**id, each).is_none());
         for (_, process) in exited {
             let heir = self.heir(earlier, process);
@@ -468,7 +468,7 @@ mod tests {
             after.processes.get_mut(&200).unwrap().cpu_s,
             after.processes.get_mut(&200).unwrap().user_s,
         ) = (5.0, 4.0);
-        // 8 s in user mode, of which 3 s are those of `make`.
+        // 8 s in user mode; `make` used 3 s of them.
         after.machine = machine("800 0 200 1000 0 0 0 0");
         let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
         assert_eq!(found.unseen_cpu_s, Some(5.0));
@@ -481,7 +481,7 @@ mod tests {
     #[test]
     fn the_time_of_a_process_that_exits_is_counted_once() {
         let before = table(&[(1, 0, "init", 5.0), (200, 1, "make", 1.0), (201, 200, "cc", 7.0)]);
-        // `cc` used another 2 s and exited; its 9 s are those of a child of `make` now.
+        // `cc` used another 2 s and exited; its 9 s now count as the time of a child of `make`.
         let mut after = table(&[(1, 0, "init", 5.0), (200, 1, "make", 10.0)]);
         after.processes.get_mut(&200).unwrap().reaped_s = 9.0;
         let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
@@ -520,7 +520,7 @@ mod tests {
     #[test]
     fn nothing_is_known_if_the_server_has_exited() {
         let before = table(&[(1, 0, "init", 5.0), (SERVER, 1, "postgres", 100.0)]);
-        // The time of the server is now that of a child of init.
+        // The time of the server now counts as the time of a child of init.
         let after = table(&[(1, 0, "init", 105.0)]);
         assert_eq!(after.since(&before, (CLIENT, Place::Here(SERVER))), None);
     }

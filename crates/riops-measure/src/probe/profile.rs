@@ -77,7 +77,7 @@ impl Profile {
                 backends += number;
             }
             if own.as_deref() == Some("t") && event == IDLE && sessions > 0 {
-                // Also those of riops itself: the idle sessions of a run are the missing ones.
+                // Skips idle backends, including riops's own: the idle sessions of a run are the sessions without a row.
                 continue;
             }
             if own.as_deref() == Some("t") {
@@ -99,8 +99,8 @@ impl Profile {
         waits_for_lock
     }
 
-    /// Counts who holds the locks for which sessions wait: rows of whether it is the run, the application, its state, and the
-    /// number of sessions that wait for it.
+    /// Counts the holders of the locks that sessions wait for. A row shows whether the holder is the run, its
+    /// application, its state, and the number of sessions that wait for it.
     pub(super) fn add_blockers(&mut self, rows: &[Vec<Option<String>>]) {
         for row in rows {
             if let [own, Some(name), Some(state), Some(number)] = row.as_slice() {

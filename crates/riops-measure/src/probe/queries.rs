@@ -62,7 +62,7 @@ impl QueryProbe {
         }
     }
 
-    /// Sets the length of the stored points: of the values of longer ones, the lowest and the highest are stored.
+    /// Sets the length of the stored points: a point of several intervals stores only the lowest and the highest value.
     pub fn with_length(mut self, length: PointLength) -> Self {
         self.target.length = length;
         self
@@ -74,8 +74,8 @@ impl QueryProbe {
         self
     }
 
-    /// Sets what is called with the values of each interval. The measurement then waits for the first ones, and the last ones are
-    /// read when the sessions have ended.
+    /// Sets the function to call with the values of each interval. The measurement then waits for the first values, and
+    /// the last values are read when the sessions have ended.
     pub fn with_values(mut self, on_values: OnValues) -> Self {
         self.target.on_values = Some(on_values);
         self
@@ -106,7 +106,7 @@ impl QueryProbe {
         }
     }
 
-    /// Connects. Errors are those of the queries.
+    /// Connects. If this fails, the queries connect again and report the error.
     pub(super) fn open(&mut self) {
         if !self.queries.is_empty() && self.connection.is_none() {
             self.connection = self.target.open().ok();
@@ -179,7 +179,7 @@ struct QueryThread {
     /// The error of a query that Prometheus did not answer in time. Its other queries in this interval are not sent.
     silence: Option<String>,
     series: Vec<QuerySeries>,
-    /// The values of each query of which not all are stored.
+    /// Values of each query that are not stored yet.
     waiting: Vec<Vec<QueryPoint>>,
     start: Instant,
 }
@@ -269,7 +269,7 @@ impl QueryThread {
             Ok(None) => Err("the query returned no value".to_owned()),
             Err(error @ ConnectionError::Server(_)) => Err(error.to_string()),
             Err(error) => {
-                // A late reply would be taken for that to the next query.
+                // A late reply would be taken for the reply to the next query.
                 let _ = connection.cancel();
                 self.connection = None;
                 Err(error.to_string())
@@ -284,7 +284,7 @@ impl Target {
         connection.set_deadline(Some(Instant::now() + QUERY_TIMEOUT));
         if self.dedicated {
             leave_untracked(&mut connection)?;
-            // The queries are those of the user, who expects the search path of the role.
+            // The user wrote the queries and expects the search path of the role.
             connection.execute("reset search_path")?;
         }
         Ok(connection)

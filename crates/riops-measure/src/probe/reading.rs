@@ -1,4 +1,4 @@
-//! What several probes read: integers of the server, its extensions, and counters that only grow.
+//! Reads values that several probes need: integers of the server, its extensions, and counters that only grow.
 
 use crate::server::capabilities::optional;
 use crate::server::connection::{Connection, ConnectionError, TextRow};

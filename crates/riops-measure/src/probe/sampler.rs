@@ -53,13 +53,14 @@ pub enum Progress {
     DatabaseSize,
 }
 
-/// What is sampled.
+/// Processes or sessions that are sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Watched {
     Nothing,
     /// One process of the server.
     Process(i32, Progress),
-    /// This number of sessions, which share the `application_name`; 0 for those of the query, which has the idle ones, too.
+    /// This number of sessions, which share the `application_name`; 0: all sessions that the query returns, including
+    /// idle ones.
     Sessions(u32),
 }
 
@@ -153,7 +154,8 @@ impl Sampler {
         }
     }
 
-    /// Starts watching the sessions that fulfill a condition on `pg_stat_get_activity`, instead of those of the run.
+    /// Starts watching the sessions that fulfill a condition on `pg_stat_get_activity`, instead of the sessions of the
+    /// run.
     ///
     /// # Errors
     /// Returns [`ConnectionError`] if the query cannot be prepared.
@@ -217,7 +219,7 @@ impl Sampler {
     }
 }
 
-/// What the thread returns when it stops: the samples, and the state of the server.
+/// Result of the sampling thread: the samples, and the state of the server.
 type Sampling = (Sampled, Option<ServerSampler>);
 
 /// State of the sampling thread.

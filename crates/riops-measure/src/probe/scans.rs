@@ -1,4 +1,4 @@
-//! How often tables were scanned, as the server counts it: the plans that were executed, not those of an EXPLAIN.
+//! Numbers of scans of tables, as the server counts them: they show the executed plans, not the plans of an EXPLAIN.
 
 use std::collections::BTreeMap;
 

@@ -45,7 +45,7 @@ struct Row {
     wal_fpi: Option<u64>,
 }
 
-/// What identifies a row in one database.
+/// Key of a row in one database.
 type Key = (Option<i64>, String, Option<bool>);
 
 /// The counters of all statements at one point in time.
@@ -62,7 +62,7 @@ pub(super) struct Statements {
 
 impl Statements {
     /// Returns the probe for a run with these statements; `None` without the extension. The queries of a connection that
-    /// `is_dedicated` are no longer counted, if the role may say so.
+    /// `is_dedicated` are no longer counted, if the role may change this setting.
     ///
     /// # Errors
     /// [`ConnectionError`] if the connection fails.
@@ -92,7 +92,8 @@ impl Statements {
         Some(Reading(rows?.into_iter().map(|row| (key(&row), row)).collect()))
     }
 
-    /// Returns the statements that were executed between two readings: those of the run first, the longest first.
+    /// Returns the statements that were executed between two readings: statements of the run first, then by descending
+    /// execution time.
     pub(super) fn between(
         &self,
         connection: &mut Connection,
@@ -120,7 +121,7 @@ impl Statements {
         own.into_iter().take(SHOWN_MAX).chain(others.into_iter().take(SHOWN_MAX)).collect()
     }
 
-    /// Whether a normalized text is that of a statement of the run, or begins with that of the call of a loop in the server.
+    /// Returns whether a normalized text is a statement of the run, or begins with the call of a loop in the server.
     fn is_own(&self, text: &str) -> bool {
         // An empty text is the beginning of all.
         let is_start = |own: &String| own.ends_with('(') || own.is_empty();

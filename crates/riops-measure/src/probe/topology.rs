@@ -97,8 +97,8 @@ impl Topology {
         Some(Volume { members, disks })
     }
 
-    /// Returns the mount with the longest mount point above `path`. Of two mounts at the same point, the
-    /// later one hides the earlier one.
+    /// Returns the mount with the longest mount point above `path`. If two mounts have the same point, the later one
+    /// hides the earlier one.
     pub(super) fn mount_of(&self, path: &Path) -> Option<&Mount> {
         let above = self.mounts.iter().filter(|mount| path.starts_with(&mount.point));
         above.max_by_key(|mount| mount.point.as_os_str().len())

@@ -9,7 +9,7 @@ use crate::server::{Connection, ConnectionError};
 use riops_model::record::{SessionTime, TimePart};
 
 const SAMPLES: &str = include_str!("../../sql/probe/wait_sampling.sql");
-/// Name of the number of samples among those of the events.
+/// Name of the row with the number of samples, among the rows of the events.
 const TAKEN: &str = "samples";
 
 /// Number of samples so far, by event.
@@ -40,7 +40,7 @@ impl WaitSampling {
         (self.last, self.batches) = (None, Batches::default());
     }
 
-    /// Adds the samples since the last call: those of `sessions` sessions.
+    /// Adds the samples since the last call, of `sessions` sessions.
     pub(super) fn add(&mut self, sessions: u32, rows: &[Vec<Option<String>>]) {
         let row = |row: &Vec<Option<String>>| match row.as_slice() {
             [Some(event), Some(count)] => Some((event.clone(), count.parse().ok()?)),

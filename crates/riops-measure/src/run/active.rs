@@ -25,7 +25,7 @@ use riops_model::units::Span;
 /// Pause between two attempts to connect to a server that is recovering.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Open files besides those of sessions and workers.
+/// Open files besides the files of sessions and workers.
 const OTHER_FILES: u64 = 64;
 
 /// A run in progress.
@@ -182,7 +182,7 @@ impl<'a> ActiveRun<'a> {
         Ok(probe.with_devices(&devices))
     }
 
-    /// Returns a probe of these queries and of those of the plan.
+    /// Returns a probe of these queries and the queries of the plan.
     pub(super) fn query_probe(&self, queries: &[NamedQuery]) -> QueryProbe {
         let queries = queries.iter().chain(&self.plan.probes).cloned().collect();
         let dedicated = !self.environment.is_transaction_pooled();
@@ -248,7 +248,7 @@ impl<'a> ActiveRun<'a> {
     }
 }
 
-/// Connects to the node of the sessions, if they use only one: the counters of the server are those of this node.
+/// Connects to the node of the sessions, if they use only one, because riops then reads the counters of this node.
 fn use_one_node(
     plan: &Plan,
     server: &mut Server,
@@ -279,8 +279,7 @@ pub fn allow_sessions(sessions: u32, workers: u32) -> Result<(), RunError> {
     })
 }
 
-/// Opens a connection to a server that may still be recovering. The timeout is that of the sessions of the
-/// run.
+/// Opens a connection to a server that may still be recovering, with the timeout of the sessions of the run.
 pub(super) fn connect_with_retries(
     server: &Server,
     plan: &Plan,

@@ -100,7 +100,7 @@ impl Environment {
             history.disk_limit(&self.client.host, &volume.name(), identity.as_deref())
         };
         let disk = |each: &RoleDisk| {
-            // The limits of a volume on several disks are not those of one disk.
+            // A volume on several disks has other limits than one disk.
             let alone = Volume { members: vec![each.disk.clone()], disks: vec![each.disk.clone()] };
             let volumes = || devices.volumes_on(&each.disk);
             let measured = volumes().find_map(|volume| Some((volume, limit(volume)?)));

@@ -1,4 +1,4 @@
-//! Prepares a dataset. Finds that of a run, or prepares it first if the plan allows it.
+//! Prepares a dataset. Finds the dataset of a run, or prepares it first if the plan allows it.
 
 use super::active::{ActiveRun, Locked};
 use super::error::{Context as _, RunError};
@@ -76,8 +76,8 @@ pub(super) fn find(
     Found::of(name, entry, true, &mut active.plan)
 }
 
-/// Whether a run may use the registered tables. Those that another program created are only used in the schema that the
-/// run names.
+/// Returns whether a run may use the registered tables. A run uses tables that another program created only in the
+/// schema that it names.
 pub(super) fn is_wanted(entry: &Entry, wanted: &DatasetPlan) -> bool {
     let schema = |parameters: &Value| parameters.get("schema").cloned();
     !entry.is_adopted() || schema(&entry.parameters) == schema(&wanted.parameters())

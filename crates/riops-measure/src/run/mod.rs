@@ -19,12 +19,11 @@
 //!    could not report because their server died. `resolve` finds the outcomes of transactions that lost their
 //!    connection.
 //! 4. `results` assembles the record and `verdict` judges it, and the locks on the dataset end with the control
-//!    connection. The record is then
-//!    passed to `Hooks::complete`, which stores it. Only after that, `clean_up` drops temporary
-//!    objects, so that an error there cannot lose the result.
+//!    connection. The record is then passed to `Hooks::complete`, which stores it. Only after that, `clean_up` drops
+//!    temporary objects, so that an error there cannot lose the result.
 //!
-//! `find` has what the command `prepare` does, `verify` that of `verify` and `warm`. `error` is `RunError`, whose `kind`
-//! determines the exit code. If the first stage fails, the run returns an error and there is no record. If a
+//! `find` implements the command `prepare`, `verify` the commands `verify` and `warm`. `error` is `RunError`, whose
+//! `kind` determines the exit code. If the first stage fails, the run returns an error and there is no record. If a
 //! later stage fails, the run ends, and its record contains the earlier stages and the reason.
 //!
 //! The `Hooks` receive the events and the record. Their `History` answers two questions about earlier

@@ -76,7 +76,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         Ok(())
     }
 
-    /// Notes who else holds a lock on the dataset. Through a pooler, the own lock is that of another session.
+    /// Notes who else holds a lock on the dataset. Skips this through a pooler, where another session holds the lock of
+    /// riops.
     fn note_other_users(&mut self, active: &mut ActiveRun<'_>) {
         if let (Some(dataset), None) = (&self.dataset, &self.guard) {
             let users = Registry::new(&mut active.control, dataset.name).other_users();
@@ -121,7 +122,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         }
         self.is_maintained = !sql.is_empty();
         if self.is_maintained && active.plan.work.traits().shows_messages {
-            // What pgbench prints.
+            // pgbench prints this message.
             (active.hooks.on_message())("starting vacuum...end.");
         }
         let is_uncounted = wanted.iter().any(|wanted| wanted.forgets_baseline);
@@ -218,7 +219,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             }
             unreported = Some(found);
         }
-        // Adopted tables have just been examined, and so have those of a run that did not report its changes.
+        // Adopted tables have just been examined, and so have the tables of a run that did not report its changes.
         let is_examined = entry.is_adopted() && !self.is_maintained
             || matches!(unreported, Some(Unreported::Reset | Unreported::InUse));
         if let Some(stage) = self.stages.first()
@@ -238,7 +239,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     }
 }
 
-/// Makes the current contents the baseline if they are not those that the last run left.
+/// Makes the current contents the baseline if they differ from the contents that the last run left.
 fn rebase(
     registry: &mut Registry<'_>,
     stage: &LoopStage,

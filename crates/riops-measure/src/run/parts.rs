@@ -1,4 +1,4 @@
-//! What was measured in the parts of a run.
+//! Measurements of the parts of a run.
 
 use std::process::ExitStatus;
 
@@ -46,7 +46,7 @@ pub(crate) struct MeasuredStatement {
     pub caches: Option<CacheState>,
 }
 
-/// What riops observed, and its measurements.
+/// An observation by `observe`, and its measurements.
 #[derive(Debug)]
 pub(crate) struct MeasuredObservation {
     /// Time from the start to the end of the command, or the time that was planned.

@@ -15,7 +15,7 @@ use crate::workload::unknown::Resolution;
 use riops_model::plan::Traits;
 use riops_model::record::{Check, Effects, OperationRecord, Record, UnknownOutcomes};
 
-/// What the settlement of a run needs to know about it.
+/// Data for the settlement of a run.
 pub(super) struct Settlement<'a> {
     /// Name of the dataset.
     pub(super) dataset: &'static str,

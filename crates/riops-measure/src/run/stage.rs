@@ -38,14 +38,14 @@ const CONNECTION_LIMIT: &str = "select case when r.rolsuper then m.connections e
 from (select current_setting('max_connections')::int connections) m, pg_catalog.pg_roles r, pg_catalog.pg_database d
 where r.rolname = session_user and d.datname = current_database()";
 
-/// Which connections a stage has besides those of its sessions. A role, a pool or the server may permit no others.
+/// Connections of a stage besides its sessions. A role, a pool or the server may permit no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Connections {
     /// One that reads counters, and one that samples the wait events.
     All,
-    /// Only the first one.
+    /// Only the connection that reads counters.
     WithoutSampler,
-    /// None while the stage runs.
+    /// No other connection while the stage runs.
     OfSessions,
 }
 
@@ -138,7 +138,7 @@ impl ActiveRun<'_> {
         }
     }
 
-    /// Runs a stage with these connections besides those of its sessions.
+    /// Runs a stage with these connections besides its sessions.
     fn run_with(
         &mut self,
         LoopStage { workload, work }: &LoopStage,
@@ -159,7 +159,7 @@ impl ActiveRun<'_> {
         if is_closed {
             self.control.close();
         }
-        // With several nodes, the counters of one node are not those of the cluster.
+        // With several nodes, the counters of one node do not cover the cluster.
         if self.nodes.allowed().len() == 1
             && self.control.dialect().has(Feature::Catalogs)
             && !is_closed
@@ -167,7 +167,7 @@ impl ActiveRun<'_> {
             let database = DatabaseProbe::new(&mut self.control, &tables)?;
             let is_dedicated = !self.environment.is_transaction_pooled();
             let mut database = database.with_statements(&stage.statement_texts(), is_dedicated)?;
-            // Those of a script are observed, not expected: the server knows which ones were executed.
+            // The plans of a script are observed, not expected: the server counts the scans that it executed.
             database.counts_scans = workload.accesses().is_empty();
             let explained = std::mem::take(&mut stage.read_samples);
             if let Some(settings) = settings {

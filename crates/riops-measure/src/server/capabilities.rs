@@ -1,11 +1,11 @@
-//! What a server without the catalogs of PostgreSQL lacks, found by the effect of statements, not by the absence of an
+//! Finds what a server without the catalogs of PostgreSQL lacks, by the effect of statements, not by the absence of an
 //! error: some servers accept statements that they do not execute.
 
 use super::connection::{Connection, ConnectionError};
 use super::dialect::Feature;
 
-/// What riops reads beside the load: its name, a statement that needs it, how the last value of its row shows that it was
-/// executed, and what is missing without it.
+/// A source that riops reads beside the load: its name, a statement that needs it, how the last value of its row shows
+/// that it was executed, and what is missing without it.
 type Probe = (&'static str, &'static str, fn(&str) -> bool, &'static str);
 
 const PROBES: [Probe; 6] = [
@@ -52,7 +52,7 @@ fn is_number(text: &str) -> bool {
 pub struct Lack {
     /// Name of the function, view or statement.
     pub name: &'static str,
-    /// What is missing without it.
+    /// Measurements that are missing without it.
     pub cost: &'static str,
 }
 

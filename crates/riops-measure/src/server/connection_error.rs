@@ -101,7 +101,7 @@ pub enum ConnectionError {
         statement: String,
         /// How long the server has been silent, in seconds.
         seconds: u64,
-        /// What another connection to the server found.
+        /// Result of another connection to the server.
         source: Box<ConnectionError>,
     },
     /// The server sent an invalid or unexpected message.

@@ -1,4 +1,4 @@
-//! What all blocking connections have in common.
+//! Common behavior of all blocking connections.
 //!
 //! Functions, operators and types of other roles must not be executed by the SQL of riops: anyone with the privilege to
 //! create objects in a schema of the search path could define a better match. And a server that has stopped responding
@@ -15,9 +15,9 @@ use super::search_path::{PINNED, SearchPath, pin};
 const SCHEMA_OWNER: &str = include_str!("../../sql/target/schema_owner.sql");
 
 impl Connection {
-    /// Sets what a connection for this purpose needs, unless a pooler would pass it to other clients, and pins the search
-    /// path: for the session, or for each transaction if the session has a pooler, whose process id is not that of the
-    /// server process.
+    /// Sets what a connection for this purpose needs, unless a pooler would pass it to other clients, and pins the
+    /// search path: for the session, or for each transaction if the session has a pooler. A pooler sends a process id
+    /// that differs from the id of the server process.
     pub(super) fn pin_settings(&mut self, purpose: Purpose) -> Result<(), ConnectionError> {
         let sql = pin(self.session_info().process, &purpose.columns());
         let path = match self.query_value(&sql) {
@@ -61,11 +61,11 @@ impl Connection {
         Ok(found?.into_iter().flatten().flatten().collect())
     }
 
-    /// Calls `check` with these settings of the search path, of which nothing is left: it is pinned again, or the settings
+    /// Calls `check` with these settings of the search path, and undoes them: the path is pinned again, or the settings
     /// are rolled back if a pooler would pass them to other clients.
     ///
     /// # Errors
-    /// As [`Self::query`], and those of `check`.
+    /// Same as [`Self::query`], and the errors of `check`.
     pub fn with_path<T>(
         &mut self,
         settings: &[String],
@@ -127,7 +127,8 @@ impl Connection {
 
     /// Fails if the server does not respond on another connection, or its process has completed the statement.
     fn responds(&self) -> Result<(), ConnectionError> {
-        // A pooler may have no other connection to the server, and its process id is not that of a server process.
+        // A pooler may have no other connection to the server, and its process id differs from the id of the server
+        // process.
         if matches!(self.search_path, SearchPath::Transaction | SearchPath::Unpinned) {
             return self.second_connection().map(drop);
         }
@@ -150,8 +151,8 @@ impl Connection {
     }
 }
 
-/// Whether a server that is not PostgreSQL answers a statement that it does not support with this SQLSTATE: a syntax
-/// error or an unknown name, or those of H2 (`9…`), `QuestDB` (`00000`) and `DataFusion` (`XX000`).
+/// Returns whether a server that is not PostgreSQL answers a statement that it does not support with this SQLSTATE: a
+/// syntax error, an unknown name, or a code of H2 (`9…`), `QuestDB` (`00000`) or `DataFusion` (`XX000`).
 fn is_unsupported(sqlstate: &str) -> bool {
     ["42", "0A", "3F", "9", "00", "XX000"].iter().any(|start| sqlstate.starts_with(start))
 }

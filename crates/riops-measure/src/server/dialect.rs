@@ -1,16 +1,16 @@
-//! What a server can do. Everything that depends on the product is here, in `nodes` and in the SQL files: the other
+//! Features of servers. Everything that depends on the product is here, in `nodes` and in the SQL files: the other
 //! modules ask for a feature, never for the product.
 //!
 //! The product is known from the version that the server sends at connect, without a query. A new product is a constant
-//! like [`YUGABYTEDB`] in [`PRODUCTS`], with its SQL files. It has only the features that are listed: anything else is
-//! not expected of a server of the PostgreSQL protocol. What no version tells is probed: see `capabilities`.
+//! like [`YUGABYTEDB`] in [`PRODUCTS`], with its SQL files. It has only the listed features: a server of the PostgreSQL
+//! protocol need not have any others. `capabilities` probes the features that no version reveals.
 
 use riops_wire::backend::ServerError;
 use riops_wire::sqlstate::SqlState;
 
 use riops_model::record::Flavor;
 
-/// What not every server can do.
+/// A feature that some servers lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// The catalogs, settings and functions of PostgreSQL.
@@ -49,7 +49,7 @@ pub enum Feature {
     HiddenFailures,
 }
 
-/// What a server can do, and its SQL.
+/// The features of a server, and its SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dialect {
     /// Name of the product in records.
@@ -92,7 +92,7 @@ const POSTGRESQL: Dialect = Dialect {
     ],
     variants: &[],
     version: 0,
-    // That of bigint in hash indexes and hash joins.
+    // Hash function of bigint in hash indexes and hash joins.
     hash_function: "hashint8",
     sequence_cache: 0,
 };
@@ -126,7 +126,7 @@ const YUGABYTEDB: Dialect = Dialect {
 const PRODUCTS: [(&str, Dialect); 1] = [("-YB-", YUGABYTEDB)];
 
 impl Default for Dialect {
-    /// That of PostgreSQL, and of servers that do not identify themselves.
+    /// Returns the dialect of PostgreSQL, which also applies to servers that do not identify themselves.
     fn default() -> Self {
         POSTGRESQL
     }
@@ -155,7 +155,7 @@ impl Dialect {
         Flavor::named(self.flavor)
     }
 
-    /// Returns the text to use in place of one for PostgreSQL: that of its sibling file, or the same.
+    /// Returns the text that replaces a text for PostgreSQL: the text of its sibling file, or the same text.
     pub fn sql(&self, default: &'static str) -> &'static str {
         let variant = self.variants.iter().find(|(replaced, _)| *replaced == default);
         variant.map_or(default, |(_, sql)| sql)

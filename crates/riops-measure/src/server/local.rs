@@ -22,7 +22,8 @@ const AGE_HIGHER_S: f64 = 0.1;
 pub struct LocalServer {
     /// The first process of the server, the parent of its sessions.
     pub process: i32,
-    /// Whether it has its own PID namespace, as in a container: its process ids and paths are not those of this machine.
+    /// Whether it has its own PID namespace, as in a container: its process ids and paths are not valid on this
+    /// machine.
     pub is_contained: bool,
 }
 
@@ -41,7 +42,7 @@ pub fn local_server(connection: &mut Connection) -> Result<Option<LocalServer>, 
     Ok(session.and_then(|session| find(Path::new("/proc"), session)))
 }
 
-/// Returns whether the paths and the process ids of the server are those of this machine.
+/// Returns whether the paths and the process ids of the server are valid on this machine.
 ///
 /// # Errors
 /// [`ConnectionError`] if the connection fails.

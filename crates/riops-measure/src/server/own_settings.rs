@@ -4,7 +4,8 @@
 //! statement of riops, and a format would change what it reads. Sessions that are measured keep the defaults, because these
 //! are part of the result. `default_transaction_read_only` is kept everywhere: it says that nothing may be written.
 
-/// Each with the value in which riops reads results, and 0 for no timeout. Older servers do not have all of them.
+/// Settings with the values that riops needs to read results, and 0 for no timeout. Older servers do not have all of
+/// them.
 const SETTINGS: [(&str, &str); 14] = [
     ("statement_timeout", "0"),
     ("lock_timeout", "0"),
@@ -22,7 +23,7 @@ const SETTINGS: [(&str, &str); 14] = [
     ("client_min_messages", "notice"),
 ];
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Statements of riops around a measurement.

@@ -45,7 +45,7 @@ fn compare(
     if !connection.dialect().has(Feature::Catalogs) {
         return Ok(None);
     }
-    // A pooler sends its own cancel key, whose process id is not that of a backend.
+    // A pooler sends its own cancel key, whose process id differs from the id of the backend.
     let reported = connection.session_info().process.to_string();
     if server_process(connection)? == Some(reported) {
         return Ok(None);

@@ -42,7 +42,7 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    /// Writes a list from the first of January of one year to that of another.
+    /// Writes a list that is valid from January 1 of one year to January 1 of another year.
     fn write_list(
         &self,
         name: &str,

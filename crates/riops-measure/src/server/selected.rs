@@ -36,8 +36,8 @@ pub struct Selector<'a> {
 }
 
 impl Selector<'_> {
-    /// Selects the server of this address, otherwise that of the `PG*` variables. If neither names one, starts the embedded
-    /// server, or attaches to it.
+    /// Selects the server of this address, otherwise the server of the `PG*` variables. If neither names one, starts
+    /// the embedded server, or attaches to it.
     ///
     /// # Errors
     /// [`SelectError`] if the address is not valid, or the embedded server cannot be started.

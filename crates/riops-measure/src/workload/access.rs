@@ -124,7 +124,7 @@ pub struct Finding {
     pub first: Option<String>,
 }
 
-/// Maximum depth of a plan, greater than that of any statement of riops. Plans are untrusted input.
+/// Maximum depth of a plan; plans of riops statements are never as deep. Plans are untrusted input.
 const DEPTH_MAX: usize = 32;
 
 impl Access {
@@ -327,7 +327,7 @@ pub(super) fn outline(nodes: &[Node<'_>]) -> String {
 pub(super) struct Node<'a> {
     depth: usize,
     pub(super) fields: &'a Value,
-    /// Whether it is a part of a task of Citus: its tables and indexes are those of a shard.
+    /// Whether it is a part of a task of Citus: its tables and indexes belong to a shard.
     of_shard: bool,
 }
 
@@ -345,7 +345,7 @@ fn collect<'a>(fields: &'a Value, depth: usize, of_shard: bool, nodes: &mut Vec<
     let list = |fields: &'a Value, name: &str| {
         fields.get(name).and_then(Value::as_array).into_iter().flatten()
     };
-    // Citus executes a task on the node of a shard. The plan of a single one is that of the statement.
+    // Citus executes a task on the node of a shard. The plan of a single task is the plan of the statement.
     let job = fields.pointer("/Distributed Query/Job").unwrap_or(&Value::Null);
     let is_single = job.get("Task Count").and_then(Value::as_u64) == Some(1);
     if !is_single {

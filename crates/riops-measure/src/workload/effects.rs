@@ -22,7 +22,7 @@ pub struct TransactionEffects {
 }
 
 impl Default for TransactionEffects {
-    // What is derived is not inlined in each transaction.
+    // A derived implementation is not inlined in each transaction.
     #[inline]
     fn default() -> Self {
         Self { entries: [(UNATTRIBUTED, Effects::default()); TABLES_MAX], used: 0 }

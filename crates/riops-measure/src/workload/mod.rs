@@ -52,7 +52,7 @@ pub trait Workload {
         Vec::new()
     }
 
-    /// Returns those of its tables that the sessions use.
+    /// Returns the names of the tables that the sessions use.
     fn used_table_names(&self) -> Vec<String> {
         self.table_names()
     }
@@ -115,8 +115,8 @@ pub trait Workload {
         Vec::new()
     }
 
-    /// Returns queries whose results follow those of [`Self::contents_sql`], for the transactions of the
-    /// ledger with an unknown outcome.
+    /// Returns queries for the transactions of the ledger with an unknown outcome. Their results follow the results of
+    /// [`Self::contents_sql`].
     fn ledger_sql(&self, _ledger: &Ledger) -> Vec<String> {
         Vec::new()
     }
@@ -133,7 +133,7 @@ pub trait Workload {
     }
 }
 
-/// What a workload asks the server before the run.
+/// Questions of a workload to the server before the run.
 #[derive(Debug, Default)]
 pub struct Questions {
     /// Queries for one integer each.
@@ -153,7 +153,7 @@ pub struct Answers {
     pub can_be_prepared: Vec<bool>,
 }
 
-/// What is done to the tables before a run.
+/// Maintenance of the tables before a run.
 #[derive(Debug, Default)]
 pub struct Maintenance {
     /// Statements to execute. Their errors are reported and ignored.
@@ -346,7 +346,8 @@ impl Stage {
         }
     }
 
-    /// Returns the texts of its statements, each once. That of a loop in the server ends with the opening parenthesis.
+    /// Returns the texts of its statements, each once. The text of a loop in the server ends with the opening
+    /// parenthesis.
     pub fn statement_texts(&self) -> BTreeSet<String> {
         let statements = self.sessions.iter().flat_map(|session| &session.statements);
         let prepared = statements.map(|statement| statement.sql.clone());

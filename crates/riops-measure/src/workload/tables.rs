@@ -120,7 +120,7 @@ pub struct Routines {
 }
 
 impl Routines {
-    /// Returns the comment that distinguishes these routines from those of another version of riops.
+    /// Returns the comment that distinguishes these routines from the routines of another version of riops.
     pub fn mark(&self) -> String {
         let hash = self.sql.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
         format!("{ROUTINE_MARK}{hash:016x}")

@@ -26,7 +26,8 @@ struct Step {
 
 /// One unit of work, encoded as bytes. A retry sends the same bytes again.
 ///
-/// The layout is that of the declaration: what every transaction uses comes first, in few cache lines.
+/// The fields stay in their declared order (`repr(C)`): the fields that every transaction uses come first, in few cache
+/// lines.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Transaction {
@@ -55,7 +56,7 @@ pub struct Transaction {
     extras: Extras,
 }
 
-/// What transactions that only read with the extended protocol do not have.
+/// Parts that a transaction lacks if it only reads with the extended protocol.
 #[derive(Debug, Default)]
 struct Extras {
     /// Expected effects of the steps that change something, in order.
@@ -451,8 +452,8 @@ impl<'a> Reply<'a> {
 
 /// Outcome of one transaction, from its reply.
 ///
-/// The layout is that of the declaration: the effects, which only changes have, come first, so that the other fields
-/// can share a cache line with what follows the outcome.
+/// The fields stay in their declared order (`repr(C)`): the effects, which only changes have, come first, so that the
+/// other fields can share a cache line with the fields that follow the outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct TransactionOutcome {

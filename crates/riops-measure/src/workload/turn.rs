@@ -1,10 +1,10 @@
-//! What an interactive transaction does next: it depends on the replies.
+//! The next action of an interactive transaction, which depends on the replies.
 
 use riops_wire::backend::ServerError;
 
 use riops_model::units::Nanos;
 
-/// What an interactive transaction does next.
+/// Next action of an interactive transaction.
 #[derive(Debug)]
 pub enum Turn {
     /// It sends the steps that it now has, and waits for all replies.

@@ -71,7 +71,7 @@ pub struct Version {
     pub writer: u32,
 }
 
-/// What the database shows about a transaction with an unknown outcome.
+/// Evidence in the database about a transaction with an unknown outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolution {
     /// It was committed.
@@ -178,7 +178,7 @@ impl<'a> Evidence<'a> {
             _ if is_contradictory => Resolution::Unresolved,
             None if untouched => Resolution::NotApplied,
             Some(_) if is_exact => Resolution::Applied,
-            // Of a committed transaction, only the maximum of its effects may be known.
+            // A transaction may be committed, but with effects of which only the maximum is known.
             _ => Resolution::Unresolved,
         }
     }

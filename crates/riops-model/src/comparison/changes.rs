@@ -1,5 +1,5 @@
-//! What differs between two groups of runs, apart from their figures: the plan, the dataset, settings, versions,
-//! the environment, access paths, bottlenecks and wait events.
+//! Differences between two groups of runs, apart from their figures: the plan, the dataset, settings, versions, the
+//! environment, access paths, bottlenecks and wait events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,16 @@ use crate::plan::Plan;
 use crate::record::{Record, RelationRecord, StageRecord};
 use crate::units::format::percent;
 
-/// A wait event is shown from this difference of its mean share on: 5 points. Samples of short runs differ by a
-/// few points.
+/// Smallest difference of the mean share of a wait event that is shown: 5 points. Samples of short runs differ by
+/// a few points.
 const WAIT_POINTS: f64 = 0.05;
 /// Value of a property that a run lacks.
 const ABSENT: &str = "none";
-/// Of more values of a property in a group than this, only their number and the first and the last one are shown.
+/// Maximum number of values of a property in a group that are all listed. If there are more, their number, the
+/// first value and the last value are shown.
 const VALUES_MAX: usize = 3;
 
-/// Properties whose values in an imported run mean nothing.
+/// Properties whose values are meaningless in an imported run.
 const UNKNOWN_OF_IMPORTED: [&str; 4] = ["seed", "verify", "processors", "memory in bytes"];
 
 /// The part of a run to which a property belongs, in the order in which they are shown.
@@ -93,18 +94,18 @@ impl Change {
 /// The properties of a record by topic and name.
 type Properties = BTreeMap<(Topic, String), String>;
 
-/// Returns what differs between two groups.
+/// Returns the differences between two groups.
 pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     let (of_a, of_b) = (values(a), values(b));
     let keys: BTreeSet<_> = of_a.keys().chain(of_b.keys()).collect();
     let none = BTreeSet::from([ABSENT.to_owned()]);
-    // What another tool did not report is unknown, not different.
+    // A property that another tool did not report is unknown, not different.
     let is_imported = |runs: &[&Record]| runs.iter().all(|run| run.imported.is_some());
     let has_imported = is_imported(a) || is_imported(b);
     let is_known = |key: &&(Topic, String)| {
         !has_imported || of_a.contains_key(*key) && of_b.contains_key(*key)
     };
-    // A table that only one side used has another reason.
+    // The schema of a table that only one side used is not a difference.
     let is_of_both = |key: &&(Topic, String)| {
         let has = |runs: &[&Record]| runs.iter().any(|run| has_table(run, &key.1));
         key.0 != Topic::Schema || has(a) && has(b)
@@ -153,8 +154,8 @@ fn default_of(setting: &str, a: &[&Record], b: &[&Record]) -> String {
     known.map_or_else(|| "default".to_owned(), |value| format!("{value} (default)"))
 }
 
-/// The differences between the environment of a run and that of an earlier one, one line each. They can explain
-/// different results.
+/// Returns the differences between two runs in plan, dataset, schema, settings, versions and environment, one line
+/// each. They can explain different results.
 pub fn differences(before: &Record, now: &Record) -> Vec<String> {
     let is_input = |change: &Change| change.topic <= Topic::Environment;
     let line = |change: Change| {
@@ -169,8 +170,8 @@ pub fn differences(before: &Record, now: &Record) -> Vec<String> {
     changes(&[before], &[now]).into_iter().filter(is_input).map(line).collect()
 }
 
-/// The values of each property over the runs of a group. A property that a run lacks has the value `none`, unless another
-/// tool did not report it.
+/// Returns the values of each property over the runs of a group. A property that a run lacks has the value `none`, unless
+/// another tool did not report it.
 fn values(runs: &[&Record]) -> BTreeMap<(Topic, String), BTreeSet<String>> {
     let all: Vec<Properties> = runs.iter().map(|run| properties(run)).collect();
     let keys: BTreeSet<_> = all.iter().flat_map(BTreeMap::keys).cloned().collect();
@@ -452,7 +453,7 @@ mod tests {
         let all: Vec<_> = runs.iter().collect();
         let (a, b) = all.split_at(5);
         assert_eq!(changes(a, b), []);
-        // Of two single runs the seed is a difference.
+        // Between two single runs, the seed is a difference.
         let seeds = changes(&all[..1], &all[1..2]);
         assert_eq!((seeds[0].name.as_str(), seeds[0].a.as_str()), ("seed", "0"));
     }

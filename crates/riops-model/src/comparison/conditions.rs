@@ -1,10 +1,11 @@
-//! What was measured beside the figures: the state of dataset and caches, maintenance of the server, other load, and
-//! transactions that did not succeed. A difference between two groups may explain, or contradict, that of their figures.
+//! Conditions measured in addition to the figures: the state of dataset and caches, maintenance of the server, other
+//! load, and transactions that did not succeed. A difference in a condition may explain, or contradict, a difference
+//! in the figures.
 
 use crate::record::{ConditionRecord, Record, StageRecord};
 use crate::units::format::{duration_us, percent};
 
-/// The name of a property of one of several stages.
+/// Returns the name of a property, with the name of the stage if there are several.
 pub(super) fn of_stage(several: bool, stage: &str, name: &str) -> String {
     if several { format!("{stage}: {name}") } else { name.to_owned() }
 }
@@ -18,12 +19,12 @@ struct Condition {
     text: fn(f64) -> String,
 }
 
-/// A share that differs by five points.
+/// Returns a condition that is a share and is shown if it differs by at least five points.
 const fn share(name: &'static str, of: fn(&Record, &StageRecord) -> Option<f64>) -> Condition {
     Condition { name, of, least: 0.05, text: percent }
 }
 
-/// A number of events in a stage. A single one in any run may be the reason.
+/// Returns a condition that is a number of events in a stage. A single event in any run may be the reason.
 const fn number(name: &'static str, of: fn(&Record, &StageRecord) -> Option<f64>) -> Condition {
     Condition { name, of, least: f64::MIN_POSITIVE, text: decimal }
 }

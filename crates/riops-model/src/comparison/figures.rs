@@ -71,7 +71,7 @@ pub struct FigureComparison {
     pub a: Option<f64>,
     /// The value of B.
     pub b: Option<f64>,
-    /// Whether the value of A, or that of one of its runs, is only a lower bound.
+    /// Whether the value of A, or the value of one of its runs, is only a lower bound.
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub a_at_least: bool,
     /// The same for B.
@@ -82,7 +82,7 @@ pub struct FigureComparison {
 }
 
 impl FigureComparison {
-    /// The figure with its effect, and the means that were compared.
+    /// Returns the figure with its effect and the means that were compared.
     fn with(self, effect: Option<Effect>) -> Self {
         let means = effect.as_ref().map(|effect| effect.means.map(Some));
         let [a, b] = means.unwrap_or([self.a, self.b]);
@@ -98,7 +98,7 @@ pub struct StageComparison {
     pub stage: Option<String>,
     /// Its figures; the main one first.
     pub figures: Vec<FigureComparison>,
-    /// What a transaction cost. The p-values are not adjusted for the number of costs, which explain a difference and are no
+    /// Costs of a transaction. The p-values are not adjusted for the number of costs, which explain a difference and are no
     /// results of their own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<FigureComparison>,
@@ -218,8 +218,8 @@ pub fn group_figures(runs: &[&Record]) -> Vec<(Option<String>, Vec<FigureValues>
 /// A stage of a run.
 type StageOf<'a> = (&'a Record, &'a StageRecord);
 
-/// The stage at this position of each run; `None` if a run has no such stage. The name of an imported one is that of
-/// its tool.
+/// Returns the stage at this position of each run; `None` if a run has no such stage. Imported stages are named by
+/// their tool, so their names are not compared.
 fn stages_at<'a>(
     runs: &[&'a Record],
     position: usize,
@@ -236,7 +236,7 @@ fn stages_at<'a>(
     runs.iter().copied().map(stage).collect()
 }
 
-/// The figures of a stage, the main one first, and whether latencies are response times. With a rate the
+/// Returns the figures of a stage, the main one first, and whether latencies are response times. With a rate, the
 /// throughput is given, so latencies come first.
 fn figures_of(runs: &[StageOf<'_>]) -> (Vec<Figure>, bool) {
     let stages: Vec<&StageRecord> = runs.iter().map(|(_, stage)| *stage).collect();

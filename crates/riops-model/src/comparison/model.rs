@@ -31,11 +31,11 @@ pub struct Comparison {
     pub blocks: usize,
     /// The smallest relevant effect, as a share.
     pub effect: f64,
-    /// What differs between the groups, apart from the figures.
+    /// Differences between the groups, apart from the figures.
     pub changes: Vec<Change>,
     /// The figures.
     pub stages: Vec<StageComparison>,
-    /// What limits the conclusion.
+    /// Limits of the conclusion.
     pub notes: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Comparison {
         judged.into_iter().filter(is_more).collect()
     }
 
-    /// Whether a figure of B is worse than that of A.
+    /// Returns whether a figure of B is worse than the same figure of A.
     pub fn is_slower(&self) -> bool {
         let effects = self.figures().filter_map(|figure| figure.effect.as_ref());
         effects.into_iter().any(|effect| effect.outcome == Outcome::Slower)

@@ -1,4 +1,4 @@
-//! What limits the conclusion of a comparison.
+//! Limits of the conclusion of a comparison.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::record::{Record, StageRecord, Validity};
 use crate::stats::{Needed, Settings, warm_up};
 use crate::units::format::{number_of, percent, whole};
 
-/// What limits the conclusion.
+/// Returns the limits of the conclusion.
 pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
     let mut notes = Vec::new();
     for (name, side, runs) in [("A", &comparison.a, a), ("B", &comparison.b, b)] {
@@ -67,10 +67,10 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
     notes
 }
 
-/// Difference of the shares of transactions that did not succeed from which on the figures are those of different work.
+/// Smallest difference between the shares of unsuccessful transactions with which the figures measure different work.
 const MISSING_DIFFERS: f64 = 0.01;
 
-/// Groups of which different shares of the transactions succeeded.
+/// Returns a note if different shares of the transactions of the two groups succeeded.
 pub fn missing_note([name_a, name_b]: [&str; 2], a: &[&Record], b: &[&Record]) -> Option<String> {
     let mean = |runs: &[&Record]| {
         let shares: Vec<f64> = runs
@@ -83,7 +83,7 @@ pub fn missing_note([name_a, name_b]: [&str; 2], a: &[&Record], b: &[&Record]) -
     let (of_a, of_b) = (mean(a), mean(b));
     ((of_a - of_b).abs() >= MISSING_DIFFERS).then(|| {
         format!(
-            "{} of the transactions of {name_a} did not succeed, and {} of those of {name_b}: figures of the others compare different work",
+            "{} of the transactions of {name_a} and {} of the transactions of {name_b} did not succeed: the figures of the successful transactions measure different work",
             percent(of_a),
             percent(of_b)
         )
@@ -134,21 +134,21 @@ pub fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
         let flags: Vec<_> = flags.into_iter().collect();
         let flags = flags.join(", ");
         format!(
-            "the server of {name} was built with {flags}, which makes it slower: a difference is not only that of the versions or settings"
+            "the server of {name} was built with {flags}, which makes it slower: differences are not only due to versions or settings"
         )
     };
     let slow = [("A", of_a), ("B", of_b)].into_iter().filter(|(_, flags)| !flags.is_empty());
     slow.map(note).collect()
 }
 
-/// The blocks that were compared as one.
+/// Returns the number of blocks if some were merged for the comparison.
 fn merged_blocks(comparison: &Comparison) -> Option<String> {
     let effects = comparison.figures().filter_map(|figure| figure.effect.as_ref());
     let is_merged = effects.into_iter().any(|effect| effect.design.blocks < comparison.blocks);
     is_merged.then(|| number_of(comparison.blocks as u64, "block"))
 }
 
-/// Whether the two groups overlap in time.
+/// Returns whether the two groups overlap in time.
 fn overlap(a: &[&Record], b: &[&Record]) -> bool {
     let span = |runs: &[&Record]| {
         let starts = runs.iter().map(|run| run.started_at);
@@ -160,8 +160,8 @@ fn overlap(a: &[&Record], b: &[&Record]) -> bool {
     }
 }
 
-/// Whether a stage starts with intervals whose rate differs so much that they change that of the whole stage by
-/// more than the smallest relevant effect (MSER-5).
+/// Returns whether the first intervals of a stage change the rate of the whole stage by more than the smallest
+/// relevant effect (MSER-5).
 fn includes_warm_up(run: &Record, effect: f64) -> bool {
     let throughput = Figure::throughput_of(&run.plan.work);
     run.stages.iter().any(|stage| {
@@ -180,7 +180,7 @@ fn includes_warm_up(run: &Record, effect: f64) -> bool {
     })
 }
 
-/// How many of these runs have each mark.
+/// Returns the number of these runs that have each mark.
 pub fn marked<'a>(runs: impl Iterator<Item = &'a Record>) -> Vec<(&'static str, usize)> {
     let mut counts = IndexMap::new();
     for mark in runs.flat_map(Record::marks) {

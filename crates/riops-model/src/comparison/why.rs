@@ -50,7 +50,7 @@ pub struct TimeChange {
 /// The change of a part of the time of a transaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartChange {
-    /// What the sessions did.
+    /// Activity of the sessions.
     pub part: TimePart,
     /// The part in A, in microseconds.
     pub a_us: f64,
@@ -63,7 +63,7 @@ pub struct PartChange {
     pub interval: Option<Interval>,
     /// Whether the part changed more than by chance, and by enough to matter.
     pub is_cause: bool,
-    /// What else differs and may be the reason, the most likely first.
+    /// Other differences that may be the reason, the most likely first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<String>,
 }
@@ -125,7 +125,7 @@ pub fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<TimeCha
     Some(TimeChange { a_us, b_us, parts, candidates })
 }
 
-/// What is known about two groups of runs beside their times.
+/// Evidence about two groups of runs besides their times.
 struct Evidence<'a> {
     a: Vec<RunStage<'a>>,
     b: Vec<RunStage<'a>>,
@@ -133,7 +133,7 @@ struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// What may be the reason that a part changed by `change_us`: what was changed, then what follows from it.
+    /// Returns possible reasons why a part changed by `change_us`: first the changes, then their consequences.
     fn beside(&self, part: TimePart, change_us: f64) -> Vec<String> {
         let causes = self
             .changes

@@ -7,8 +7,8 @@ use crate::units::texts;
 /// From this share on, a resource counts as fully used.
 const FULL_SHARE: f64 = 0.9;
 
-/// From this share of its measured maximum on, a device counts as fully used. Lower than for CPU, because the
-/// maximum is that of another mix of requests.
+/// From this share of its measured maximum on, a device counts as fully used. The share is lower than for CPU,
+/// because the maximum was measured with another mix of requests.
 const DEVICE_SHARE: f64 = 0.8;
 
 /// From this share of the session time on, locks, or other waits of the server, are the bottleneck.
@@ -17,15 +17,15 @@ const WAITING_SHARE: f64 = 0.5;
 /// From this share of the session time on, one wait dominates: it is named if nothing else is fully used.
 const DOMINANT_SHARE: f64 = 0.3;
 
-/// From this share of a transaction on, the CPU time of server and client, with their waits for a processor, may be its limit. A
-/// machine that other processes fill does not limit sessions that wait for something else.
+/// From this share of a transaction on, the CPU time of server and client, including waits for a processor, may be the
+/// bottleneck. A machine that other processes keep busy does not limit sessions that wait for something else.
 const CPU_SHARE: f64 = 0.2;
 
 /// Normal duration of a round trip. A longer wait for a reply is a delay of the network.
 const ROUND_TRIP_US: f64 = 200.0;
 
-/// From this share of the connections of a pooler on that sessions use on average, they are too few: a pooler that waits for a
-/// processor leaves them idle meanwhile.
+/// A pooler has too few connections if the sessions use at least this share of them on average: a pooler that waits for a
+/// processor leaves its connections idle meanwhile.
 const POOL_SHARE: f64 = 0.2;
 
 /// The waits in the server for anything but locks.
@@ -42,7 +42,7 @@ const WAITS: [TimePart; 10] = [
     TimePart::Active,
 ];
 
-/// What limited the result.
+/// The bottleneck of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bottleneck {
     /// riops itself.

@@ -1,4 +1,4 @@
-//! What each interval of the series counts, with one entry each: columns and metrics take them from here.
+//! The counts of each interval of the series, with one entry each: columns and metrics take them from here.
 
 use crate::record::{LiveTotals, Point, Record, StageRecord};
 
@@ -63,7 +63,7 @@ counts! {
 }
 
 impl Count {
-    /// Whether the numbers of a stage are known. Of an imported run, none in the whole stage may also mean unknown.
+    /// Returns whether the numbers of a stage are known. In an imported run, zero in the whole stage may also mean unknown.
     pub fn is_known(&self, record: &Record, stage: &StageRecord) -> bool {
         let is_counted = if self.needs_limit {
             record.plan.latency_limit.is_some()

@@ -1,5 +1,5 @@
-//! The catalog of figures, each with one entry: those of a stage that are compared, estimated, followed over time or
-//! charted, the statistics of a latency, what an interval counts, and what limited a stage. Pure.
+//! The catalog of figures, each with one entry: figures of a stage that are compared, estimated, followed over time
+//! or charted, the statistics of a latency, the counts of an interval, and the bottleneck of a stage. Pure.
 
 mod bottleneck;
 mod count;
@@ -49,7 +49,7 @@ pub enum Unit {
     Money,
 }
 
-/// What is known about a figure.
+/// The properties of a figure.
 struct Entry {
     /// Spelling in JSON, CSV and options.
     key: &'static str,
@@ -102,7 +102,7 @@ const fn latency(key: &'static str, name: &'static str, percent: f64) -> Entry {
     lower(key, name, Microseconds, Percentile(percent))
 }
 
-/// What a transaction cost: a field of its record.
+/// A cost of a transaction: a field of `CostRecord`.
 macro_rules! cost {
     ($field:ident, $name:literal, $unit:expr) => {
         lower(
@@ -414,14 +414,14 @@ impl Figure {
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The mean of the runs: of figures the geometric one, as in comparisons. A percentile is that of the merged
-    /// histograms.
+    /// The mean of the runs: for figures the geometric mean, as in comparisons. A percentile is computed from
+    /// the merged histograms.
     pub value: f64,
     /// The 95 % interval of the mean, from the values of the runs; absent with fewer than three.
     pub interval: Option<Interval>,
     /// The value of each run, oldest first.
     pub runs: Vec<f64>,
-    /// Whether the value, or that of a run, is only a lower bound.
+    /// Whether the value, or the value of a run, is only a lower bound.
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub at_least: bool,
 }
@@ -450,8 +450,8 @@ impl Estimate {
         Some(Self { value, interval, ..arithmetic })
     }
 
-    /// The estimate with the percentile of the merged histograms. The interval is that of the mean of the runs,
-    /// extended to this value: a percentile of all latencies may be outside.
+    /// Returns the estimate with the percentile of the merged histograms as its value. The interval of the mean of
+    /// the runs is extended to this value: a percentile of all latencies may be outside.
     fn around(self, AtLeast { value, is_bound }: AtLeast) -> Self {
         let at_least = self.at_least || is_bound;
         let interval = self.interval.map(|interval| Interval {
@@ -535,7 +535,7 @@ fn server_cpus(stage: &StageRecord) -> Option<f64> {
         return of_counters(stage, stage.server_cpu_s?);
     }
     let mean = known.iter().sum::<f64>() / known.len() as f64;
-    // The figure of a node is that of its tserver. The PostgreSQL backends are visible if the only node is local.
+    // The CPU use of a node covers only its tserver. The PostgreSQL backends are visible if the only node is local.
     let backends = stage.server_cpu_s.filter(|_| nodes.len() == 1);
     let backends = backends.and_then(|cpu_s| of_counters(stage, cpu_s));
     Some(mean + backends.unwrap_or(0.0))

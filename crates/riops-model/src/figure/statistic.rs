@@ -22,7 +22,7 @@ pub struct Statistic {
     /// The columns of the service and the response time.
     columns: [&'static str; 2],
     summary: fn(&LatencySummary) -> Option<f64>,
-    /// As another tool reported it; of a percentile, the one with the same percent.
+    /// The value that another tool reported; for a percentile, the value with the same percent.
     reported: Option<fn(&ReportedLatency) -> Option<f64>>,
     /// The service and the response time in an interval of the series, if it has them.
     points: Option<[OfPoint; 2]>,

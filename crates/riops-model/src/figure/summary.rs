@@ -225,7 +225,7 @@ impl<'a> Summary<'a> {
     }
 
     fn machine_share(&self, cpu_s: f64) -> Option<f64> {
-        // The CPU time is that between the readings of the counters.
+        // The CPU time covers the time between the readings of the counters.
         let seconds = self.stage.counters_s.unwrap_or(self.stage.seconds);
         let available_s = seconds * self.record.client.machine.counted_cpus() as f64;
         (available_s > 0.0).then(|| cpu_s / available_s)

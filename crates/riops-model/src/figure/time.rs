@@ -1,17 +1,17 @@
 //! Where the time of a transaction goes.
 //!
 //! In a closed loop, N sessions that execute X transactions per second spend N / X on each (Little, "A Proof for the Queuing
-//! Formula: L = λW", 1961). What part of it they spend in the server is sampled, what they spend between two transactions is the
-//! difference to the service time. With a rate, a session also waits for its next transaction, and the time is the service time.
+//! Formula: L = λW", 1961). The part in the server is sampled; the part between two transactions is the difference to the
+//! service time. With a rate, a session also waits for its next transaction, and the time is the service time.
 
 use super::Summary;
 use crate::plan::Schedule;
 use crate::record::{CostRecord, StageKind, StageRecord, TimePart};
 
-/// The time of a transaction, by what its session did.
+/// The time of a transaction, by the activity of its session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransactionTime {
-    /// The whole, in microseconds: the sum of the parts.
+    /// Total in microseconds: the sum of the parts.
     pub us: f64,
     /// The parts, in the order of [`TimePart::ALL`].
     pub parts: Vec<PartTime>,
@@ -22,9 +22,9 @@ pub struct TransactionTime {
 /// A part of the time of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PartTime {
-    /// What the session did.
+    /// Activity of the session.
     pub part: TimePart,
-    /// The time, in microseconds. What is not sampled is a difference and may be slightly negative.
+    /// The time, in microseconds. A part that is not sampled is computed as a difference and may be slightly negative.
     pub us: f64,
     /// Half the width of its 95% interval, which covers the sampling; 0 for a part that was measured.
     pub reach_us: f64,
@@ -36,7 +36,7 @@ impl TransactionTime {
         self.parts.iter().find(|each| each.part == part).map_or(0.0, |each| each.us)
     }
 
-    /// Returns the time without that between two transactions and without the think time, in microseconds.
+    /// Returns the time without the think time and without the time between two transactions, in microseconds.
     pub fn busy_us(&self) -> f64 {
         let idle = [TimePart::Client, TimePart::Connecting, TimePart::Think];
         self.us - idle.into_iter().map(|part| self.of(part)).sum::<f64>()

@@ -110,8 +110,8 @@ pub struct CbcRun {
     pub cooldown_s: f64,
 }
 
-/// Returns the number of copies of the settings for a nominal size: those of `generate_series(0, size * 12500)`,
-/// which begins with the copy number 0 and does not exceed its end.
+/// Returns the number of copies of the settings for a nominal size: one for each row of
+/// `generate_series(0, size * 12500)`, which begins with the copy number 0 and does not exceed its end.
 pub fn copies(size_gb: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "validated size")]
     let (size, unit) = ((size_gb * DECIMALS).round() as u128, DECIMALS as u128);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{PlanError, refuse};
 use super::spec::{Common, Spec, Traits};
 
-/// What another tool ran, as far as its results show it.
+/// The run of another tool, as far as its results show it.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedRun {

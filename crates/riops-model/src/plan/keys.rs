@@ -11,8 +11,8 @@ pub enum Distribution {
     /// All ranges with the same frequency.
     #[default]
     Uniform,
-    /// The range of rank r with a frequency of about r^−θ times that of the first. Ranks are scattered over
-    /// the keys.
+    /// Ranges with different frequencies: rank r is about r^−θ times as frequent as the first rank. Ranks are
+    /// scattered over the keys.
     Zipfian {
         /// θ: 0 is uniform, 1 is Zipf's law.
         theta: f64,

@@ -153,9 +153,9 @@ pub struct LoadRun {
 }
 
 impl LoadRun {
-    /// Returns the rows per statement if none are given: those of ysql-bench, but more if a method is COPY, because
-    /// with 200 rows the commits take longer than the rows. All methods have the same number, so that they can be
-    /// compared, and each session has several batches.
+    /// Returns the rows per statement if none are given: the default of ysql-bench, but more if a method is COPY,
+    /// because with 200 rows the commits take longer than the rows. All methods use the same number, so that they
+    /// can be compared, and each session has several batches.
     pub fn default_batch(methods: &[Method], rows: u64, sessions: u32) -> u64 {
         let least = Self::default().batch_size;
         if !methods.iter().any(|method| matches!(method, Method::Copy | Method::CopyBinary)) {

@@ -14,10 +14,10 @@ pub struct ObserveRun {
     /// The command with its arguments; empty to observe for a time.
     #[serde(default, skip_serializing_if = "CommandLine::is_empty")]
     pub command: CommandLine,
-    /// Queries that count what is done: the difference of their values gives rates. The first one is the main figure.
+    /// Queries that count the work: the difference of their values gives rates. The first one is the main figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<NamedQuery>,
-    /// Whether the waits are those of all sessions of the database, and not only of the command.
+    /// Whether the waits cover all sessions of the database, and not only the sessions of the command.
     #[serde(default)]
     pub database_wide: bool,
 }
@@ -30,7 +30,7 @@ impl ObserveRun {
 }
 
 impl ObserveRun {
-    /// Whether the waits are those of all sessions of the database.
+    /// Returns whether the waits cover all sessions of the database.
     pub fn watches_database(&self) -> bool {
         self.database_wide || self.command.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The parameters of the workload `oltp`: those of sysbench, with the same names.
+//! The parameters of the workload `oltp`: the options of sysbench, with the same names.
 
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
@@ -60,7 +60,7 @@ pub struct OltpDataset {
     pub num_table_splits: u32,
     /// Text after `create table (…)`, such as a storage parameter.
     pub create_table_options: String,
-    /// Whether the tables are those of `bulk-insert`: of two columns, and empty.
+    /// Whether the tables are made for `bulk-insert`: with two columns, and empty.
     pub bulk_insert: bool,
     /// Whether the tables were not created by riops. Such tables are never dropped.
     pub adopted: bool,
@@ -183,7 +183,8 @@ impl OltpRun {
         Ok(())
     }
 
-    /// Whether a test uses the option with this long name: all but those of the statements of a transaction.
+    /// Returns whether a test uses the option with this long name. Only the options for the statements of a
+    /// transaction depend on the test.
     pub fn uses(test: OltpTest, option: &str) -> bool {
         use OltpTest as Test;
         let has_ranges = matches!(test, Test::ReadWrite | Test::ReadOnly);
@@ -387,7 +388,7 @@ impl Spec for OltpRun {
     }
 }
 
-/// Adds counts. Those of a stored plan have no limits, because it is not validated again.
+/// Adds counts without overflow: the counts of a stored plan have no limits, because it is not validated again.
 fn sum<const COUNTS: usize>(counts: [u32; COUNTS]) -> u32 {
     counts.into_iter().fold(0, u32::saturating_add)
 }

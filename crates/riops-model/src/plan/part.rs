@@ -48,8 +48,8 @@ impl Plan {
         }
     }
 
-    /// Turns sizes that are required of the dataset into a part of `found`, where they are smaller and the plan has
-    /// no part yet. A size of the part that is that of the dataset is removed.
+    /// Uses a part of `found` if the plan requires a smaller dataset and has no part yet. Removes a size of the
+    /// part that equals the size of the dataset.
     pub fn use_part_of(&mut self, found: &DatasetPlan) {
         for name in found.traits().scale {
             let Some(whole) = found.size(name) else {

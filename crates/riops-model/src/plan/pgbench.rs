@@ -1,8 +1,8 @@
-//! What a run of scripts does only because pgbench does it.
+//! Features of a run of scripts that exist only for compatibility with pgbench.
 
 use serde::{Deserialize, Serialize};
 
-/// What is done to the tables of pgbench before a run, as pgbench does.
+/// Vacuum of the tables of pgbench before a run, as in pgbench.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VacuumFirst {
@@ -27,7 +27,7 @@ pub struct TransactionLog {
     pub aggregate_s: Option<u32>,
 }
 
-/// What pgbench's report contains on request.
+/// Optional contents of pgbench's report.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of pgbench")]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

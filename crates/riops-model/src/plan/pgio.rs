@@ -181,7 +181,7 @@ impl PgioConf {
             return Ok(Some(text.clone()));
         }
         let words = shell_words(text).ok_or_else(refused)?;
-        // The quotes around a connection string were removed with those of the assignment.
+        // The quotes around a connection string were removed with the quotes of the assignment.
         if words.iter().all(|word| word.contains('=') && !word.starts_with('-')) {
             return Ok(Some(text.clone()));
         }

@@ -84,7 +84,7 @@ pub enum Schedule {
     Profile {
         /// The steps, one after the other. The warm-up has the rate at the start of the first one.
         steps: Vec<RateStep>,
-        /// Whether the starts are those of a Poisson process.
+        /// Whether the starts follow a Poisson process.
         #[serde(default, skip_serializing_if = "crate::units::is_default")]
         poisson: bool,
     },

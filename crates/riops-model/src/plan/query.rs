@@ -1,4 +1,5 @@
-//! Queries whose values are measured: those of the user, and those of riops for a Prometheus that observes the server.
+//! Queries whose values are measured: the user's queries, and riops's queries for a Prometheus server that
+//! monitors the database.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -85,7 +86,7 @@ const OF_SERVER: [(&str, &str); 3] = [
     ("server_memory_bytes", r#"sum(container_memory_working_set_bytes{{},container!=""})"#),
 ];
 
-/// A Prometheus, or what has the same interface for queries.
+/// A Prometheus server, or another server with the same query API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prometheus {
     /// Its address: `http://HOST:PORT`.
@@ -93,7 +94,8 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Returns the queries of riops: those of the nodes, and, with the labels of the containers of the server, of these.
+    /// Returns the queries of riops: for the nodes and, with `labels`, for the containers of the server that
+    /// have these labels.
     pub fn queries(labels: Option<&str>) -> Vec<NamedQuery> {
         let of_server = labels.into_iter().flat_map(|labels| {
             OF_SERVER.map(|(name, query)| (name, query.replace("{{}", &format!("{{{labels}"))))
@@ -108,7 +110,7 @@ impl Prometheus {
     }
 }
 
-/// Fails if queries for Prometheus have no address, or a wrong one.
+/// Fails if queries for Prometheus have no address, or an invalid one.
 pub(super) fn validate_prometheus(
     prometheus: Option<&Prometheus>,
     probes: &[NamedQuery],

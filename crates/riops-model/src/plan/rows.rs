@@ -183,7 +183,7 @@ pub struct RowsRun {
     /// Whether updates run without a distributed transaction (YugabyteDB).
     #[serde(default)]
     pub non_transactional: bool,
-    /// Number of rows of each table that are used, those with the keys 1 to this number; absent: all.
+    /// Number of rows of each table that are used, with the keys from 1 to this number; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<u64>,
 }

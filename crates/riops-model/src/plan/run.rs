@@ -34,8 +34,8 @@ const PROFILE_HZ_MAX: u32 = 5_000;
 /// Minimum interval: shorter intervals give mostly noise.
 const INTERVAL_S_MIN: f64 = 0.1;
 
-/// Everything a run needs to know except where the database is, with the defaults filled in. The same plan
-/// gives the same run. The defaults are those of the command line, with one session and the seed 0.
+/// All parameters of a run except the address of the database, with the defaults filled in. The same plan gives the
+/// same run. The defaults are the same as on the command line, with one session and the seed 0.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent option")]
@@ -47,11 +47,11 @@ pub struct Plan {
     /// Number of sessions.
     #[default = 1]
     pub sessions: u32,
-    /// Number of worker threads that drive them.
+    /// Number of worker threads that drive the sessions.
     #[default = 1]
     pub workers: u32,
-    /// Which of several clients runs the plan. Then `sessions` are those of all, and rate and number of transactions those
-    /// of this one. Absent: one client runs it alone.
+    /// The client, of several, that runs the plan. `sessions` then counts the sessions of all clients; rate and number of
+    /// transactions are the share of this client. Absent: one client runs the plan alone.
     pub share: Option<Share>,
     /// How the workers wait for their sockets.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
@@ -148,7 +148,7 @@ pub struct Plan {
     /// Queries whose values are read once an interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<NamedQuery>,
-    /// The Prometheus that answers those of them that are not in SQL.
+    /// The Prometheus server for the queries of `probes` that are not SQL.
     pub prometheus: Option<Prometheus>,
     /// Samples per second of a CPU profile of the server; absent: none.
     pub profile_hz: Option<u32>,
@@ -163,7 +163,7 @@ pub struct Plan {
     /// Tags, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// Whether what it [needs](Self::needs_trust) besides measuring is permitted.
+    /// Whether the actions besides measuring that the plan [needs](Self::needs_trust) are permitted.
     #[serde(skip)]
     pub trust: Trust,
 }
@@ -214,7 +214,7 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] with the option, its value and the allowed values.
     pub fn validate(&self) -> Result<(), PlanError> {
-        // First, because other options may be derived from those of the workload.
+        // The workload is validated first, because other options may be derived from its options.
         self.work.spec().validate(&self.common())?;
         match self.prepared()? {
             Some(dataset) => dataset.spec().validate()?,
@@ -486,7 +486,7 @@ fn require_one_workload(given: &Value) -> Result<(), PlanError> {
         all.iter().filter(|name| given.get(name).is_some()).map(String::as_str).collect();
     require!(
         found.len() == 1,
-        "invalid plan: it must have the parameters of exactly one workload ({}), but has those of {}",
+        "invalid plan: it must have the parameters of exactly one workload ({}), but has {}",
         names.join(", "),
         if found.is_empty() { "none".to_owned() } else { found.join(" and ") }
     );

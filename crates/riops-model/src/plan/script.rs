@@ -93,7 +93,7 @@ const EXPECTED: &str = "tpcb-like, simple-update or select-only";
 /// A script with its weight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptSource {
-    /// Name: that of the file, or of a built-in script.
+    /// Name of the file or of the built-in script.
     pub name: String,
     /// Its share of the transactions is its weight divided by the sum of all weights.
     #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -151,12 +151,12 @@ pub struct ScriptRun {
     pub strict_plans: bool,
     /// Number of transactions of each session; absent for any number.
     pub transactions_per_session: Option<u64>,
-    /// What is done to the tables before the run.
+    /// Vacuum of the tables before the run.
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub vacuum: VacuumFirst,
     /// The log of single transactions.
     pub log: Option<TransactionLog>,
-    /// What `--output pgbench` prints besides the report.
+    /// Optional contents of the report of `--output pgbench`.
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub report: PgbenchReport,
 }
@@ -168,7 +168,7 @@ pub struct Parsed {
     pub scripts: Vec<Script>,
     /// The names of all variables.
     pub names: Names,
-    /// What is probably a mistake.
+    /// Probable mistakes.
     pub warnings: Vec<String>,
 }
 

@@ -5,30 +5,30 @@ use super::policy::{Share, Stop};
 use super::run::Plan;
 
 impl Plan {
-    /// Returns the number of sessions that this client opens: those of its share.
+    /// Returns the number of sessions that this client opens: its share of all sessions.
     pub fn own_sessions(&self) -> u32 {
         self.share.map_or(self.sessions, |share| share.sessions_of(self.sessions))
     }
 
-    /// Whether this client prepares what all clients need: it is the only one, or the first.
+    /// Returns whether this client does the preparation for all clients: it is the only client, or the first.
     pub fn is_first(&self) -> bool {
         self.share.is_none_or(|share| share.agent == 0)
     }
 
-    /// Returns the number of transactions after which a session of this client, counted from 0, ends: of several clients,
-    /// each session has a fixed number of them, so that all together execute the same ones whatever the number of clients
-    /// is. `None` without such a number.
+    /// Returns the number of transactions after which a session of this client, counted from 0, ends. With several
+    /// clients, each session has a fixed number of transactions, so that all clients together execute the same
+    /// transactions, however many clients there are. `None` without such a number.
     pub fn transactions_of(&self, session: u64) -> Option<u64> {
         let (Stop::Transactions(count), Some(_)) = (self.stop, self.share) else {
             return None;
         };
-        // Those of the warm-up are executed until it ends.
+        // The number of transactions of a warm-up is not fixed: it ends after its time.
         let own = u64::from(self.own_sessions().max(1));
         (self.warmup_s == 0.0).then(|| count / own + u64::from(session < count % own))
     }
 
-    /// Returns the part of one of several clients: the plan with a part of the rate and of the number of transactions. Its
-    /// thresholds are those of the whole, and the queries of `--probe` run once.
+    /// Returns the plan of one of several clients, with its share of the rate and of the number of transactions.
+    /// Thresholds apply to the whole run, so the share has none; only the first client runs the queries of `--probe`.
     ///
     /// # Errors
     /// [`PlanError`] if the plan cannot be divided.
@@ -82,7 +82,7 @@ impl Plan {
             (!self.checkpoints_s.is_empty(), "--report-checkpoints".to_owned()),
             (matches!(self.stop, Stop::Rows(_)) && !traits.is_exact, "--total-rows".to_owned()),
             (traits.transaction_log.is_some(), "--log".to_owned()),
-            // The files are those of the sessions of one client, and the data prove that the load is complete.
+            // The CSV files are written for the sessions of one client, and only the data show that the load is complete.
             (traits.is_exact && traits.batch.is_none(), "--method copy-file".to_owned()),
             (traits.is_exact && !self.verify, "--no-verify".to_owned()),
             (traits.has_several_stages, "more than one method".to_owned()),

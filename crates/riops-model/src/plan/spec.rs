@@ -65,8 +65,8 @@ pub struct Mix {
     pub rows_each: (u64, u64),
 }
 
-/// What generic code needs to know about the work of a run or of one of its stages. A workload states what differs from
-/// the default.
+/// Properties of the work of a run, or of one of its stages, for generic code. A workload sets the properties that
+/// differ from the default.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent property")]
 pub struct Traits {
@@ -87,7 +87,7 @@ pub struct Traits {
     /// Whether its changes remain in the tables and are counted in the ledger. A run that did not report its changes
     /// would then hide later losses.
     pub adds_changes: bool,
-    /// Whether the ledger counts the rows changed by an operation; absent: those of none.
+    /// Whether the ledger counts the rows changed by an operation; absent: for no operation.
     pub counts_rows_of: Option<fn(&str) -> bool>,
     /// Whether its transactions may change the tables in ways that are not counted. The data cannot be verified then.
     pub has_uncounted_changes: bool,
@@ -215,7 +215,7 @@ pub trait Spec {
     }
 }
 
-/// What generic code needs to know about a dataset. A dataset states what differs from the default.
+/// Properties of a dataset for generic code. A dataset sets the properties that differ from the default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DatasetTraits {
     /// Its name in the registry, which is the name of the workload that prepares it.
@@ -246,7 +246,7 @@ pub trait DatasetSpec {
         None
     }
 
-    /// Adds the parameters implied by the given ones, before they replace those of `self`.
+    /// Adds the parameters that the given ones imply, before the given ones replace the parameters of `self`.
     fn complete(&self, _given: &mut serde_json::Map<String, Value>) {}
 }
 

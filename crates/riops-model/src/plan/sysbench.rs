@@ -1,4 +1,4 @@
-//! The tests of the workload `oltp`, which are those of sysbench.
+//! The tests of the workload `oltp`, taken from sysbench.
 
 use std::fmt;
 use std::str::FromStr;

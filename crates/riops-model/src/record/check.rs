@@ -108,7 +108,7 @@ pub struct Verdict {
     pub valid: bool,
     /// Why the result is not valid; empty if it is.
     pub reasons: Vec<String>,
-    /// What makes a number less reliable than it looks.
+    /// Conditions that make a number less reliable than it looks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
@@ -143,7 +143,7 @@ pub enum WarningKind {
     Outage,
     /// The plan of a statement changed during the run.
     PlanChange,
-    /// A statement is probably not the one that was meant.
+    /// A statement is probably not the intended statement.
     Statement,
     /// A crash of the server may lose commits.
     Durability,

@@ -9,7 +9,7 @@ pub struct Parameter {
     pub kind: String,
 }
 
-/// What the server says about a statement.
+/// Answer of the server about a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// The lines of its plan.
@@ -33,11 +33,11 @@ pub struct CheckedStatement {
     pub sql: String,
     /// Its parameters, in order.
     pub parameters: Vec<Parameter>,
-    /// What the server says.
+    /// Answer of the server.
     pub finding: Finding,
 }
 
-/// What to do about an error of a parameter in a place where the server accepts none.
+/// Hint for an error of a parameter in a place where the server accepts none.
 pub const PARAMETER_HINT: &str =
     "--protocol simple replaces the variables in the text, as pgbench does by default";
 

@@ -22,7 +22,7 @@ pub struct ClientRecord {
     pub driver: Option<Driver>,
     /// Whether the server runs on the same machine.
     pub shares_machine_with_server: bool,
-    /// Whether it is unknown where the server runs: the address is that of this machine, but the server is behind a
+    /// Whether it is unknown where the server runs: the address belongs to this machine, but the server is behind a
     /// pooler, a tunnel, or the port of a container.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub server_may_be_here: bool,
@@ -150,7 +150,7 @@ pub struct MachineFacts {
 
 impl MachineFacts {
     /// Returns the number of processors to which the CPU counters of the machine and of its processes refer.
-    /// Records of earlier releases have only that of the processors available to riops.
+    /// Records of earlier releases have only the number of processors available to riops.
     pub fn counted_cpus(&self) -> usize {
         self.machine_cpus.unwrap_or(self.cpus)
     }
@@ -158,7 +158,7 @@ impl MachineFacts {
 
 /// Memory at the end of a stage, from /proc/meminfo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are those of /proc/meminfo")]
+#[expect(missing_docs, reason = "the names are from /proc/meminfo")]
 pub struct Memory {
     pub total_bytes: u64,
     pub available_bytes: u64,
@@ -214,7 +214,7 @@ pub struct Neighbors {
     /// CPU of processes that belong neither to riops nor to the server, as a share of all processors of the
     /// client's machine, 0 to 1. Absent if the stage was too short for a share in percent.
     pub cpu_share: Option<f64>,
-    /// CPU in user mode that no visible process explains, as a share of all processors, 0 to 1: that of other containers, or
+    /// CPU in user mode that no visible process explains, as a share of all processors, 0 to 1: CPU of other containers, or
     /// of hidden processes. Absent if the server may be one of them.
     pub unseen_cpu_share: Option<f64>,
     /// The busiest of these processes, by name.
@@ -224,8 +224,8 @@ pub struct Neighbors {
     pub steal_share: Option<f64>,
     /// MB (10^6 bytes) per second that other processes read from the device of the server's data.
     pub device_read_mb_s: Option<f64>,
-    /// Requests per second with which other processes read from it, at least: those that the bytes of server and client do
-    /// not explain, in blocks of the server.
+    /// Requests per second with which other processes read from it, a lower bound: the requests that the bytes of server
+    /// and client do not explain, in blocks of the server.
     pub device_reads_per_s: Option<f64>,
     /// MB per second that other processes wrote to this device.
     pub device_write_mb_s: Option<f64>,

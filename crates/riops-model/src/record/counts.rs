@@ -83,7 +83,7 @@ pub struct Outcomes {
     pub unknown: u64,
 }
 
-/// What the database showed after the run about the transactions whose outcome was unknown.
+/// Outcomes that the database showed after the run for transactions whose outcome was unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UnknownOutcomes {

@@ -26,7 +26,7 @@ impl CacheState {
 
 /// Block accesses in the tables of the dataset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are those of pg_statio_user_tables")]
+#[expect(missing_docs, reason = "the names are from pg_statio_user_tables")]
 pub struct TableBlocks {
     pub heap_blks_hit: u64,
     pub heap_blks_read: u64,
@@ -50,7 +50,7 @@ impl TableBlocks {
 
 /// The row of `pg_stat_database` for the measured database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are those of pg_stat_database")]
+#[expect(missing_docs, reason = "the names are from pg_stat_database")]
 pub struct DatabaseCounters {
     pub blks_hit: u64,
     pub blks_read: u64,
@@ -69,7 +69,7 @@ pub struct DatabaseCounters {
 /// I/O of all client backends of the server and their parallel workers, from `pg_stat_io`. Before
 /// PostgreSQL 18 each operation is one block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are those of pg_stat_io")]
+#[expect(missing_docs, reason = "the names are from pg_stat_io")]
 pub struct ClientIo {
     pub hits: u64,
     pub reads: u64,
@@ -86,7 +86,7 @@ pub struct ClientIo {
 
 /// Write-ahead log of the whole server, from `pg_stat_wal`; the bytes from WAL positions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are those of pg_stat_wal")]
+#[expect(missing_docs, reason = "the names are from pg_stat_wal")]
 pub struct Wal {
     pub records: u64,
     pub full_page_images: u64,
@@ -170,7 +170,8 @@ pub struct DatabaseUse {
     /// The tables that all sessions of the server read or changed, with what defines them: at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relations: Vec<RelationRecord>,
-    /// What the server executed: the statements of the run, then others, each the longest first; with `pg_stat_statements`.
+    /// Statements that the server executed: first the statements of the run, then others, each with the longest
+    /// first; with `pg_stat_statements`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<StatementUse>,
 }

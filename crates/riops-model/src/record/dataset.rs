@@ -1,4 +1,4 @@
-//! What commands did to a dataset.
+//! Results of commands on a dataset.
 
 use super::CacheState;
 
@@ -20,6 +20,6 @@ pub struct Dropped {
 pub struct Warmed {
     /// Number of tables.
     pub tables: usize,
-    /// What was read.
+    /// State of the caches after reading.
     pub state: CacheState,
 }

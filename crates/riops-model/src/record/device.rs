@@ -39,7 +39,7 @@ pub struct DiskUse {
 pub struct Disk {
     /// Name of the disk, for example `nvme0n1`.
     pub name: String,
-    /// What the server stores on it, as in [`DiskUse`].
+    /// Files that the server stores on it, as in [`DiskUse`].
     pub roles: Vec<String>,
     /// Model name that the disk reports.
     pub model: Option<String>,
@@ -122,8 +122,8 @@ pub struct IoRecord {
     pub hit_ratio: Option<f64>,
     /// Logical reads per row.
     pub blocks_per_row: Option<f64>,
-    /// What else accessed the tables of the dataset during the stage. LIOPS and blocks per row include it; they
-    /// are exact only without.
+    /// Other activity that accessed the tables of the dataset during the stage. LIOPS and blocks per row include
+    /// it; they are exact only if this is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks_include: Vec<String>,
     /// Where the blocks of the rows came from.
@@ -147,9 +147,9 @@ pub struct IoRecord {
 pub struct Sources {
     /// Found in shared buffers.
     pub buffers_share: f64,
-    /// Found in the page cache of the operating system: what the server processes read, but not from the device.
-    /// This share and that of the device are absent if neither processes nor device can be observed, if the
-    /// processes also read other files, and if the server read asynchronously, in processes whose reads cannot be
+    /// Found in the page cache of the operating system: blocks that the server processes read, but not from the
+    /// device. This share and the device's share are absent if neither processes nor device can be observed, if the
+    /// processes also read other files, or if the server read asynchronously, in processes whose reads cannot be
     /// assigned to the sessions. Records of earlier releases have shares that were counted independently.
     pub page_cache_share: Option<f64>,
     /// Read from the device. If the server processes cannot be observed, these are all reads of the device.

@@ -1,4 +1,4 @@
-//! What `riops doctor` finds out about a server and this client.
+//! Findings of `riops doctor` about a server and this client.
 
 use std::collections::BTreeMap;
 use std::fmt;

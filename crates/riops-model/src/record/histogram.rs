@@ -102,8 +102,8 @@ impl Histogram {
         self.hdr.add(&other.hdr).map_err(|error| HistogramError::Unusable(error.to_string()))
     }
 
-    /// Merges stored histograms, such as those of several stages or runs; `None` without any. Percentiles of the
-    /// result are those of all latencies together.
+    /// Merges stored histograms, for example of several stages or runs; `None` without any. The percentiles of the
+    /// result cover all latencies together.
     ///
     /// # Errors
     /// Returns [`HistogramError::Damaged`] if one is not a valid histogram, and
@@ -113,7 +113,7 @@ impl Histogram {
     ) -> Result<Option<Self>, HistogramError> {
         let mut merged: Option<Self> = None;
         for stored in stored {
-            // The bounds of riops: a histogram of another program may have fewer.
+            // Starts with the bounds of riops: a histogram of another program may have narrower bounds.
             let merged = match &mut merged {
                 Some(merged) => merged,
                 None => merged.insert(Self::new()?),
@@ -375,7 +375,7 @@ mod tests {
         let json = serde_json::to_string(&histogram.stored().unwrap()).unwrap();
         let stored: StoredHistogram = serde_json::from_str(&json).unwrap();
         let decoded = stored.decode().unwrap();
-        // After decoding, the maximum is that of its bucket.
+        // After decoding, the maximum is rounded to its bucket.
         let max = |summary: Option<LatencySummary>| summary.unwrap().max;
         assert!((max(decoded.summary()) / max(histogram.summary()) - 1.0).abs() < 1e-3);
         assert_eq!(decoded.count(), histogram.count());

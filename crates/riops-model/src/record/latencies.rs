@@ -1,11 +1,12 @@
-//! The latencies of a stage, with those of transactions that did not succeed within the measurement.
+//! The latencies of a stage, including transactions that did not succeed within the measurement.
 //!
 //! A transaction that was due and did not succeed is in no histogram of latencies, although it was slow: the figures
-//! would be those of the survivors. What is known of it is a lower bound of its latency: how long it waited until the end
-//! of the measurement, or until it failed. Such observations are right-censored (Klein and Moeschberger, "Survival
-//! Analysis", 2003, section 3.2). A percentile of all transactions is at least the one in which each of them has its lower
-//! bound, and at most the one in which each is infinite. If both agree with the percentile of the successful ones, that is
-//! the value; otherwise the value is the lower one, and is marked as a lower bound.
+//! would have a survivorship bias. Only a lower bound of its latency is known: the time that it waited until the end of
+//! the measurement, or until it failed. Such observations are right-censored (Klein and Moeschberger, "Survival
+//! Analysis", 2003, section 3.2). A percentile of all transactions has a lower limit, in which each such transaction has
+//! its lower bound as latency, and an upper limit, in which its latency is infinite. If both limits agree with the
+//! percentile of the successful transactions, this percentile is the value. Otherwise the value is the lower limit, and
+//! is marked as a lower bound.
 
 use super::histogram::{Histogram, HistogramError, StoredHistogram};
 use super::latency::LatencySummary;
@@ -20,15 +21,15 @@ const OF_MEAN: f64 = 99.0;
 /// Latencies of the transactions that were due in a measurement.
 #[derive(Debug, Clone)]
 pub struct Latencies {
-    /// Of the transactions that succeeded within it.
+    /// Latencies of the transactions that succeeded within the measurement.
     pub observed: Histogram,
-    /// Of those in flight at its end that succeeded later.
+    /// Latencies of the transactions in flight at its end that succeeded later.
     drained: Histogram,
-    /// Lower bounds of the others.
+    /// Lower bounds of the latencies of the other transactions.
     unfinished: Histogram,
 }
 
-/// A value, or the lower bound of one.
+/// A value, or a lower bound of the value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AtLeast {
     /// The value.

@@ -36,14 +36,15 @@ pub struct LatencySummary {
     pub p9999: Option<f64>,
     /// Maximum.
     pub max: f64,
-    /// The percentiles from this one on are lower bounds, and so is the mean if p99 is one: transactions that did not
-    /// succeed may have taken longer. Absent if all values are exact; 100 is the maximum.
+    /// Lowest percentile that is a lower bound, because transactions that did not succeed may have taken longer. All
+    /// higher percentiles are lower bounds, too, and so is the mean if p99 is one. Absent if all values are exact;
+    /// 100 is the maximum.
     pub lower_bound_from: Option<f64>,
-    /// Percentiles beyond this one have fewer than ten effective values beyond them, because the slow transactions were
-    /// those of a few stalls. Absent if only their number matters.
+    /// Highest percentile with ten effective values beyond it, if a few stalls caused the slow transactions. Absent if
+    /// only the number of latencies limits the percentiles.
     pub shown_to: Option<f64>,
-    /// The figures of the successful transactions alone, as pgbench and sysbench report them. Absent if the others change
-    /// no figure.
+    /// The figures of the successful transactions alone, as pgbench and sysbench report them. Absent if the other
+    /// transactions change no figure.
     pub successful: Option<Box<LatencySummary>>,
 }
 
@@ -92,12 +93,12 @@ impl LatencySummary {
         self.successful.as_deref().unwrap_or(self)
     }
 
-    /// Notes which percentiles have ten effective values beyond them, if the latencies are not independent over time.
+    /// Sets the highest percentile with ten effective values beyond it, if the latencies are not independent over time.
     pub fn limit_percentiles(&mut self, heatmap: &HeatmapRecord) {
         let values = [self.p50, self.p90, self.p95, self.p99, self.p999, self.p9999.unwrap_or(0.0)];
         let mut last = 0.0;
         for (percent, us) in Self::PERCENTS.into_iter().zip(values) {
-            // Of the following ones, the number alone is too small.
+            // Higher percentiles have too few samples anyway.
             if !percentile_shown(self.count, percent, 1.0) {
                 break;
             }
@@ -109,12 +110,12 @@ impl LatencySummary {
         }
     }
 
-    /// Whether a percentile has ten effective values beyond it.
+    /// Returns whether a percentile has ten effective values beyond it.
     pub fn is_shown(&self, percent: f64) -> bool {
         percentile_shown(self.count, percent, 1.0) && self.shown_to.is_none_or(|to| percent <= to)
     }
 
-    /// Whether a percentile is not shown although its number suffices: a few stalls hide it.
+    /// Returns whether a percentile is not shown although there are enough latencies: a few stalls caused the slow ones.
     pub fn is_hidden_by_stalls(&self, percent: f64) -> bool {
         percentile_shown(self.count, percent, 1.0) && !self.is_shown(percent)
     }
@@ -134,7 +135,7 @@ pub struct ReportedPercentile {
     pub us: f64,
 }
 
-/// Latencies as another tool reported them, in microseconds. What it did not report is absent.
+/// Latencies as another tool reported them, in microseconds. Values that it did not report are absent.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -181,8 +182,8 @@ impl HeatmapRecord {
     /// Time slots of a heatmap of samples.
     const SAMPLED_SLOTS: usize = 120;
 
-    /// Returns the heatmap of the samples that were taken regularly. Those that were taken because they are extreme would be
-    /// overrepresented.
+    /// Returns the heatmap of the samples that were taken regularly. Samples that were taken because they are extreme
+    /// would be overrepresented.
     pub fn of_samples(samples: &SampleSet) -> Self {
         let length_s = samples.seconds.max(f64::MIN_POSITIVE) / Self::SAMPLED_SLOTS as f64;
         let mut slots = vec![HeatmapSlot::default(); Self::SAMPLED_SLOTS];
@@ -243,21 +244,22 @@ impl HeatmapSlot {
     }
 }
 
-/// With fewer slots, it is not known how numbers vary over time.
+/// Minimum number of slots for an estimate of the variation over time.
 pub const SLOTS_MIN: usize = 10;
-/// A factor within this many standard errors of 1 is that of independent latencies.
+/// A factor within this many standard errors of 1 does not differ from the factor of independent latencies.
 const CHANCE_ERRORS: f64 = 3.0;
 
 impl HeatmapRecord {
-    /// Returns by which factor the number of latencies beyond a percentile, which is `us`, varies more from slot to slot than that
-    /// of independent ones, at least 1: their effective number is smaller by as much. A stall of 64 sessions is one event, and not
-    /// 64. The factor is the design effect of a sample of clusters (Kish, "Survey Sampling", 1965, section 5.4); independent ones
-    /// have a Poisson distribution, whose variance is its mean.
+    /// Returns the factor, at least 1, by which the number of latencies beyond a percentile, whose value is `us`, varies
+    /// more from slot to slot than with independent latencies. Their effective number is smaller by this factor: a stall
+    /// of 64 sessions is one event, not 64 events. The factor is the design effect of a sample of clusters (Kish,
+    /// "Survey Sampling", 1965, section 5.4). The number of independent latencies has a Poisson distribution, whose
+    /// variance is its mean.
     pub fn dispersion(&self, percent: f64, us: f64) -> f64 {
         let per_decade = f64::from(self.classes_per_decade);
         #[expect(clippy::cast_possible_truncation, reason = "a class is a small number")]
         let class = (us.max(f64::MIN_POSITIVE).log10() * per_decade).floor() as i32;
-        // Of each slot: all latencies, those above the class of the value, and those in it.
+        // All latencies of a slot, the latencies above the class of the value, and the latencies in this class.
         let counts = |slot: &HeatmapSlot| {
             let [mut all, mut above, mut within] = [0.0; 3];
             for (of, count) in (slot.first_class..).zip(&slot.counts) {
@@ -274,7 +276,7 @@ impl HeatmapRecord {
         let slots: Vec<[f64; 3]> = self.slots.iter().map(counts).collect();
         let sum = |at: usize| slots.iter().filter_map(|slot| slot.get(at)).sum::<f64>();
         let (all, above, within) = (sum(0), sum(1), sum(2));
-        // Of the class of the value, this share is beyond it.
+        // `share` is the share of the latencies in the class of the value that are beyond the value.
         let beyond = all * (1.0 - percent / 100.0);
         let share = ((beyond - above) / within.max(1.0)).clamp(0.0, 1.0);
         let (number, found) = (slots.len() as f64, above + share * within);
@@ -285,15 +287,16 @@ impl HeatmapRecord {
             let deviation = |[all, above, within]: &[f64; 3]| {
                 let expected = expected(*all);
                 let squared = (above + share * within - expected).powi(2);
-                // Which ones of the class are beyond the value is left to chance.
+                // Chance decides which latencies of the class are beyond the value: the variance is binomial.
                 let chance = share * (1.0 - share) * within;
                 if expected > 0.0 { (squared + chance) / expected } else { 0.0 }
             };
             slots.iter().map(deviation).sum::<f64>() / (number - 1.0)
         };
-        // The same number in each second, or the same share of the transactions, whose rate may change.
+        // Each slot is expected to have the same number, or the same share of its transactions, because their
+        // rate may change.
         let factor = factor(&|_| found / number).min(factor(&|of| of * found / all));
-        // That of independent ones has a chi-squared distribution.
+        // The factor of independent latencies has a chi-squared distribution.
         let by_chance = 1.0 + CHANCE_ERRORS * (2.0 / (number - 1.0)).sqrt();
         if factor > by_chance { factor } else { 1.0 }
     }

@@ -25,7 +25,7 @@ pub(super) const NOTICES_MAX: usize = 20;
 /// Longest text in characters: the length of notices, labels and errors is not limited otherwise.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// What a run is doing.
+/// Phase of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -165,7 +165,7 @@ pub struct LiveRun {
     pub stop: Stop,
     /// Intended rate, in transactions per second; absent in a closed loop.
     pub rate_per_s: Option<f64>,
-    /// What the run is doing.
+    /// Phase of the run.
     #[serde(default)]
     pub phase: LivePhase,
     /// Rows of the preparation: loaded, all.
@@ -173,7 +173,7 @@ pub struct LiveRun {
     /// The stages that have started.
     #[serde(default)]
     pub stages: Vec<LiveStage>,
-    /// Number of started stages, with those that are not kept.
+    /// Number of started stages, including stages that are not kept.
     #[serde(default)]
     pub stages_started: u64,
     /// The last points.

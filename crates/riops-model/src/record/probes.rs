@@ -195,7 +195,7 @@ pub struct ClockStep {
     pub step_s: f64,
 }
 
-/// What a query returned over a stage.
+/// Values that a query returned over a stage.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct QuerySeries {
@@ -240,8 +240,8 @@ impl QuerySeries {
     }
 }
 
-/// What the sessions and requests of a node did, from its active session history. Waits of YSQL for the tserver contain the time
-/// of the events of the tserver: components must not be added up.
+/// Activity of the sessions and requests of a node, from its active session history. Waits of YSQL for the tserver contain the
+/// time of the events of the tserver: components must not be added up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActivityRecord {
     /// Host and port of the node.
@@ -256,7 +256,7 @@ pub struct ActivityRecord {
     pub active: f64,
 }
 
-/// What a session does at a moment.
+/// Activity of a session at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimePart {
@@ -301,7 +301,7 @@ pub enum TimePart {
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SessionTime {
-    /// What the sessions did.
+    /// Activity of the sessions.
     pub part: TimePart,
     /// Share of their time, 0 to 1.
     pub share: f64,

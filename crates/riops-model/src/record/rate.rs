@@ -55,13 +55,13 @@ impl StageRecord {
         })
     }
 
-    /// Returns the share of the transactions due in the measurement that did not succeed in it, 0 to 1; without a rate, of
-    /// those that ended in it. `None` without any.
+    /// Returns the share of the transactions due in the measurement that did not succeed in it, 0 to 1; without a rate,
+    /// the share of the transactions that ended in it. `None` without any.
     pub fn missing_share(&self) -> Option<f64> {
         let failed = self.failed();
         let (due, succeeded) = match &self.session_loop.schedule {
-            // Transactions in flight at the end are not answered. Those in flight at the start are, although they were
-            // due before: as many stay in flight if nothing grows.
+            // Transactions in flight at the end are not answered. Transactions in flight at the start are answered,
+            // although they were due before: both numbers are equal unless a backlog grows.
             Some(schedule) => {
                 let missing = schedule.waiting + schedule.skipped + failed;
                 let answered = schedule.intended.saturating_sub(missing).min(self.transactions);
@@ -138,7 +138,7 @@ mod tests {
     fn a_profile_is_reached_if_each_of_its_steps_is() {
         let mut stage = stage(50, 0, 0, 10.0);
         assert_eq!(stage.rate_verdict(), Some(RateVerdict::Incomplete));
-        // Half of a percent of all, but half of those of a step.
+        // Half a percent of all transactions did not start, but half of the transactions of one step.
         let step = |due: u64, answered: u64| StepRecord {
             step: "100:1s".parse().unwrap(),
             start_s: 0.0,

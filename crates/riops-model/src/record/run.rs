@@ -32,7 +32,7 @@ pub struct Record {
     pub workload: String,
     /// Label of the run.
     pub label: Option<String>,
-    /// What people wrote about it, oldest first.
+    /// Notes of users, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
     /// Tags of the run.
@@ -41,8 +41,7 @@ pub struct Record {
     /// Origin of the results, if riops did not measure them. Such a run is neither valid nor invalid: riops
     /// verified nothing, and `verdict` states that.
     pub imported: Option<ImportRecord>,
-    /// The plan of the run. That of an imported run has the values that the other tool reported, and defaults
-    /// otherwise.
+    /// The plan of the run. The plan of an imported run has the values that the other tool reported, and defaults otherwise.
     pub plan: Plan,
     /// How the run ended.
     pub status: Status,
@@ -182,7 +181,7 @@ pub struct AgentRecord {
     pub status: Option<Status>,
     /// Reason why its run did not end as planned, or why its results are missing.
     pub failure: Option<String>,
-    /// Its clock, compared with that of the store.
+    /// Its clock, compared with the clock of the store.
     pub clock: Option<ClockRecord>,
     /// Longest time for which its process did not run, in seconds.
     pub stopped_s: Option<f64>,
@@ -228,10 +227,10 @@ pub struct AgentPoint {
     pub transactions: u64,
 }
 
-/// The clock of a client, compared with that of the store.
+/// The clock of a client, compared with the clock of the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockRecord {
-    /// By how much the clock of the store is ahead, in seconds.
+    /// Seconds by which the clock of the store is ahead.
     pub offset_s: f64,
     /// The offset is known to this many seconds: half the length of the interval that all exchanges allow.
     pub uncertainty_s: f64,

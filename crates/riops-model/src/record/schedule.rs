@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::latency::LatencySummary;
 use crate::plan::RateStep;
 
-/// Transactions that exceeded the latency limit. What another tool did not report is absent.
+/// Transactions that exceeded the latency limit. Values that another tool did not report are absent.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LateRecord {

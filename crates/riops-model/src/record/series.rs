@@ -68,7 +68,7 @@ pub struct Point {
     pub response_max_us: Option<f64>,
     /// Lowest and highest rate of transactions per second of the intervals of `--interval` that the point covers; absent if it covers one.
     pub transactions_per_s_range: Option<(f64, f64)>,
-    /// The latencies of the interval, for merging the series with those of other clients.
+    /// The latencies of the interval, for merging the series with the series of other clients.
     pub histograms: Option<Box<PointHistograms>>,
     /// Transactions with at least one retry; only while the run is in progress.
     #[serde(skip)]

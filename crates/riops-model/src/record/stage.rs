@@ -44,15 +44,14 @@ pub fn counters_cover(counters_s: f64, seconds: f64) -> bool {
     (counters_s - seconds).abs() <= COUNTERS_DIFFER_SHARE * seconds
 }
 
-/// A shorter time without success at the end may be that of one slow transaction, in seconds.
+/// Minimum time without success at the end that counts as an outage, in seconds: a shorter time may be one slow transaction.
 const OUTAGE_S_MIN: f64 = 1.0;
-/// From this share of the measurement on, a time without success changes the result by as much as other differences that
-/// matter.
+/// Minimum share of the measurement: from this share on, a time without success changes the result by as much as other
+/// differences that matter.
 const PAUSE_SHARE: f64 = 0.01;
-/// A shorter time without success may be that of one time slice of another process, in seconds.
+/// Minimum time without success, in seconds: a shorter time may be one time slice of another process.
 const PAUSE_S_MIN: f64 = 0.1;
-/// A time without success that is this much longer than the usual one, or than the median service time, is none of those
-/// that occur by chance.
+/// Minimum ratio of a time without success to the usual time, and to the median service time: shorter times occur by chance.
 const PAUSE_FACTOR: f64 = 10.0;
 /// Tolerance for a sum of interval lengths, in seconds: far below the shortest interval.
 const ROUNDING_S: f64 = 1e-6;
@@ -68,7 +67,7 @@ pub enum StageKind {
     ServerLoop,
     /// One statement that ran once.
     Statement,
-    /// The load of others.
+    /// Load that riops observed without generating it.
     Observed,
 }
 
@@ -104,7 +103,7 @@ pub struct StageRecord {
     pub kind: StageKind,
     /// The statement, if it ran once.
     pub statement: Option<StatementRecord>,
-    /// What riops observed without generating it.
+    /// Observations of a load that riops did not generate.
     pub observed: Option<ObservedRecord>,
     /// The sum of all service times over all sessions, in seconds.
     pub database_s: Option<f64>,
@@ -132,7 +131,7 @@ pub struct StageRecord {
     // without an error.
     #[serde(flatten)]
     pub session_loop: LoopRecord,
-    /// What a transaction cost.
+    /// Costs of a transaction.
     pub cost: Option<CostRecord>,
     /// Logical and physical I/O.
     pub io: Option<IoRecord>,
@@ -211,14 +210,14 @@ impl StageRecord {
         outages.max_by(f64::total_cmp)
     }
 
-    /// Whether connections were lost: broken (SQLSTATE class 08), or ended by a server that stopped (57P01 to 57P03).
+    /// Returns whether connections were lost: broken (SQLSTATE class 08), or ended by a server that stopped (57P01 to 57P03).
     pub fn has_lost_connections(&self) -> bool {
         let is_lost = |sqlstate: &str| sqlstate.starts_with("08") || sqlstate.starts_with("57P0");
         self.session_loop.errors.iter().any(|error| is_lost(&error.sqlstate))
     }
 
-    /// Whether the measurement ended in an outage: a connection was lost or refused, there was an error, and from its
-    /// interval on at least one second of intervals without a successful transaction. An earlier outage from which the server recovered does not
+    /// Returns whether the measurement ended in an outage: a connection was lost or refused, there was an error, and from its
+    /// interval on, no transaction succeeded for at least one second. An earlier outage from which the server recovered does not
     /// count, nor does a slow transaction at the end.
     pub fn ended_in_an_outage(&self) -> bool {
         let series = &self.session_loop.series;
@@ -236,12 +235,12 @@ impl StageRecord {
     }
 }
 
-/// What a successful transaction of a stage cost on average: all that server and client counted, also for other sessions and
-/// for transactions that failed. A value that was not counted is absent.
+/// Average cost of a successful transaction of a stage: everything that server and client counted, also for other sessions
+/// and for transactions that failed. A value that was not counted is absent.
 ///
-/// CPU, context switches, devices and network are those of the measurement. The counters of the database arrive up to a
-/// second late; they are those from before the first session connected until after the last one ended, divided by all
-/// acknowledged transactions, with those of the warm-up.
+/// CPU, context switches, devices and network are counted during the measurement. The counters of the database arrive
+/// up to a second late. They are counted from before the first session connected until after the last one ended, and
+/// divided by all acknowledged transactions, including the warm-up.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -297,12 +296,12 @@ pub struct CostRecord {
     pub includes: Option<String>,
 }
 
-/// What a transaction cost one disk.
+/// Costs of a transaction on one disk.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskCost {
     /// Name of the disk.
     pub name: String,
-    /// What the server stores on it.
+    /// Files that the server stores on it.
     pub roles: Vec<String>,
     /// Reads.
     pub reads: f64,

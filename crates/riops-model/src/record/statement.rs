@@ -1,10 +1,10 @@
-//! A statement that ran once, and what riops observed without generating it.
+//! A statement that ran once, and load that riops observed without generating it.
 
 use serde::{Deserialize, Serialize};
 
 /// Blocks that a statement accessed, including its parallel workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are those of EXPLAIN")]
+#[expect(missing_docs, reason = "the names are from EXPLAIN")]
 pub struct StatementBuffers {
     pub shared_hit: u64,
     pub shared_read: u64,
@@ -84,12 +84,12 @@ pub struct ObservedRecord {
     pub signal: Option<i32>,
     /// CPU time of the command and its children that ended, in seconds.
     pub command_cpu_s: Option<f64>,
-    /// What the queries counted, in their order; the first one is the transactions of the stage.
+    /// Counts of the queries, in the order of the queries; the first count is the transactions of the stage.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CountRecord>,
 }
 
-/// What a query counted.
+/// Count of a query.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CountRecord {
     /// Name.

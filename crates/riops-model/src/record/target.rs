@@ -1,4 +1,4 @@
-//! The database under test: its product, its dataset, and the state of that before a run.
+//! The database under test: its product, its dataset, and the state of the dataset before a run.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub struct TargetRecord {
     pub encryption: Option<String>,
     /// Connection pooler or proxy between riops and the server.
     pub pooler: Option<String>,
-    /// What the operating system permits the server, if it is on this machine.
+    /// Limits that the operating system sets for the server, if it is on this machine.
     pub limits: Option<ServerLimits>,
     /// File system and device of the measured tables, if the server is on this machine.
     pub storage: Option<Storage>,
@@ -51,7 +51,7 @@ pub struct TargetRecord {
     pub dataset: Option<DatasetRecord>,
 }
 
-/// What the operating system permits the processes of a server.
+/// Limits that the operating system sets for the processes of a server.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerLimits {

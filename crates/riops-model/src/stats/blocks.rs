@@ -57,7 +57,7 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Returns that of blocks with this difference.
+    /// Returns the estimate of blocks with this difference.
     pub(super) fn of_blocks(difference: f64) -> Self {
         Self { difference, error: None }
     }
@@ -83,7 +83,7 @@ pub(super) struct Group {
     pub(super) values: Vec<f64>,
 }
 
-/// One block: logarithms minus their mean, those of A first.
+/// One block: logarithms minus their mean, the runs of A first.
 #[derive(Debug, Clone, PartialEq)]
 struct Pooled {
     logs: Vec<f64>,
@@ -100,7 +100,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Takes the logarithms. A block without runs of one side has no difference and is left out.
+    /// Takes the logarithms. A block without runs of one side has no difference and is ignored.
     ///
     /// # Errors
     /// Returns [`Incomparable`] for a value that is not positive, or fewer than two runs on a side.
@@ -125,7 +125,7 @@ impl Sample {
         self.shape().iter().fold((0, 0), |(a, b), block| (a + block.0, b + block.1))
     }
 
-    /// Returns the estimate if the runs were those of B where `is_b` is true. `is_b` has an entry for each run,
+    /// Returns the estimate if the runs for which `is_b` is true belonged to B. `is_b` has an entry for each run,
     /// in the order of the blocks.
     pub(super) fn estimate(&self, is_b: &[bool]) -> Estimate {
         self.estimate_of(self.sums(is_b))

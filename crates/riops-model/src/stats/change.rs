@@ -73,15 +73,15 @@ impl ChangePoint {
         Outcome::of_change(self.mean_after > self.mean_before, direction)
     }
 
-    /// The larger one of the changes forward and backward: a fall by half is as large as a doubling.
+    /// Returns the larger of the forward and the backward change: a fall by half is as large as a doubling.
     fn magnitude(&self) -> f64 {
         let backward = self.mean_before / self.mean_after - 1.0;
         self.change().abs().max(backward.abs())
     }
 }
 
-/// Returns the changes of the level of a series, in order. The p-values are those of the t-test at the best split:
-/// they are smaller than those of a split that was known before.
+/// Returns the changes of the level of a series, in order. The p-values belong to the t-test at the best split, so
+/// they are smaller than for a split that was known before.
 pub fn change_points(values: &[f64], settings: &ChangeSettings) -> Vec<ChangePoint> {
     let early = settings.accepted.and_then(|noise| early_change(values, &noise, settings));
     let Some(early) = early else {

@@ -145,7 +145,7 @@ pub struct Effect {
     /// Whether the interval excludes a relevant difference for the worse (non-inferiority).
     #[serde(skip)]
     pub not_worse: bool,
-    /// What the number of runs can show.
+    /// The differences that the number of runs can show.
     pub design: Design,
     /// Runs of each side that a verdict probably needs if they vary like these; only if these could show a
     /// difference and are inconclusive.
@@ -185,9 +185,10 @@ pub fn compare(
     samples.into_iter().zip(figures).map(&mut effect).collect()
 }
 
-/// Returns the interval of the best of `groups` groups that were compared with A, and whose comparison alone has this
-/// interval: it covers the ratios of all of them with probability `1 - alpha`. The best one is the one that chance favors
-/// most (Šidák, "Rectangular confidence regions for the means of multivariate normal distributions", JASA 62, 1967).
+/// Returns the interval of the best of `groups` groups that were compared with A; `alone` is the interval of its
+/// comparison alone. The interval covers the ratios of all groups with probability `1 - alpha`, because chance favors
+/// the best group most (Šidák, "Rectangular confidence regions for the means of multivariate normal distributions",
+/// JASA 62, 1967).
 pub fn of_best(
     alone: RatioInterval,
     blocks: &[Block],
@@ -201,10 +202,10 @@ pub fn of_best(
     Some(RatioInterval::of_logs(of.joined(alone, settings.effect.ln_1p()), settings.alpha))
 }
 
-/// Returns the runs in their blocks. If these are too few to show any difference, but the same runs without blocks
-/// are enough, returns one block: knowing more about the runs must not decide less. The choice depends on the number
-/// of runs and not on their values, so that the error probability stays the same. What changes from block to block
-/// makes the interval longer.
+/// Returns the runs in their blocks. If the blocks are too few to show any difference, but the same runs without
+/// blocks are enough, returns one block: knowing the blocks must not prevent a verdict. The choice depends on the
+/// number of runs and not on their values, so that the error probability stays the same. Differences between blocks
+/// make the interval longer.
 fn sample(blocks: &[Block], settings: &Settings) -> Result<Sample, Incomparable> {
     let in_blocks = Sample::new(blocks)?;
     if design_of(&in_blocks, settings).needed.is_none() {
@@ -259,14 +260,14 @@ fn of_figure(
 }
 
 /// Returns the interval of the log ratio that all parts of the method agree on: the bootstrap interval, together with the
-/// ratios below the smallest relevant one that the permutation test does not reject. Its level is that at which the adjusted
-/// p-value of equal sides is `alpha`.
+/// ratios below the smallest relevant one that the permutation test does not reject. The level of this test is the level at
+/// which the adjusted p-value of equal sides is `alpha`.
 fn log_interval(
     sample: &Sample,
     significance: Significance,
     settings: &Settings,
 ) -> Option<(f64, f64)> {
-    // A different stream of random numbers than that of the permutations.
+    // The bootstrap and the permutations use different random numbers.
     let seed = settings.seed.wrapping_add(1);
     let of = log_intervals(sample, settings.alpha, settings.resamples, seed)?;
     let level = settings.alpha * significance.p / significance.p_adjusted;

@@ -2,9 +2,9 @@
 //!
 //! The symmetric bootstrap-t interval (Hall, "On symmetric bootstrap confidence intervals", JRSS B 50 (1), 1988)
 //! with random weights instead of counts: each value has a weight from Beta(1/2, 3/2) (Owen, "Better bootstrap t
-//! confidence intervals for the mean", arXiv:2508.10083, 2025). With six to eight blocks, percentile intervals
-//! are too short, and so are those of the `BCa` method. Resampling with counts often draws one block several
-//! times, which makes a bootstrap-t interval much too long. docs/statistics.md has the measured rates.
+//! confidence intervals for the mean", arXiv:2508.10083, 2025). With six to eight blocks, percentile intervals and
+//! intervals of the `BCa` method are too short. Resampling with counts often draws one block several times, which
+//! makes a bootstrap-t interval much too long. docs/statistics.md has the measured rates.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -29,9 +29,9 @@ pub(super) struct LogIntervals {
 }
 
 impl LogIntervals {
-    /// Returns the covering interval together with another one. A limit is within the smallest relevant ratio only if the
-    /// cautious one is, too: that a difference is smaller must not depend on values that are missing. A difference that is
-    /// shown and may be larger is no such claim.
+    /// Returns the covering interval extended to another one. A limit is within the smallest relevant ratio only if the
+    /// cautious limit is, too: the claim that a difference is smaller must not depend on missing values. A difference that
+    /// is shown and may be larger makes no such claim.
     pub(super) fn joined(&self, other: (f64, f64), relevant: f64) -> (f64, f64) {
         let (covering, cautious) = (self.covering, self.cautious);
         let (low, high) = (covering.0.min(other.0), covering.1.max(other.1));

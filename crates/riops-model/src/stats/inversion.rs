@@ -48,10 +48,10 @@ fn outermost(accepts: &dyn Fn(f64) -> bool, from: f64, to: f64) -> f64 {
     inside
 }
 
-/// The test of runs of which those of B are shifted.
+/// The permutation test of runs after the runs of B are shifted.
 struct Shifted<'a> {
     sample: &'a Sample,
-    /// The difference of each assignment, and by how much a shift changes it; the observed one first.
+    /// The difference of each assignment, and its change by a shift of 1; the observed assignment first.
     lines: Vec<(f64, f64)>,
     /// The sums of each block of each assignment, for the standard errors; empty if the block is the unit.
     sums: Vec<Sums>,

@@ -42,8 +42,9 @@ pub(super) fn choose(of: usize, some: usize) -> f64 {
 ///
 /// The adjustment is the step-down procedure of Holm (1979) with the joint distribution of the figures in the
 /// permutations, maxT of Westfall and Young (1993): the figure with the largest statistic is compared with the
-/// largest statistic of all figures in each assignment, the next one with that of the remaining figures. Holm's
-/// factor, the number of remaining figures, applies between figures that were not measured in the same runs.
+/// largest statistic of all figures in each assignment, the next figure with the largest statistic of the
+/// remaining figures. Holm's factor, the number of remaining figures, applies between figures that were not
+/// measured in the same runs.
 pub(super) fn test(samples: &[Sample], resamples: u32, seed: u64) -> Vec<Significance> {
     let families = families(samples, resamples, seed);
     let mut order: Vec<(usize, f64)> = Vec::new();
@@ -157,7 +158,7 @@ fn of_one_block(a: usize, b: usize) -> Vec<Vec<bool>> {
     starting(false, of_one_block(a - 1, b)).chain(starting(true, of_one_block(a, b - 1))).collect()
 }
 
-// What a design, the number of blocks and runs, can show at all.
+// The differences that a design, the number of blocks and runs, can show at all.
 
 /// Maximum that is searched for [`Needed`].
 const NEEDED_MAX: usize = 60;
@@ -179,7 +180,7 @@ pub struct Design {
     pub needed: Option<Needed>,
 }
 
-/// What a design needs to be able to show a difference, with or without blocks.
+/// The size that a design needs to show a difference, with or without blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Needed {
     /// Runs of A, and of B.

@@ -110,13 +110,14 @@ pub(super) fn moments(values: &[f64]) -> (f64, f64) {
     (mean, values.iter().map(|value| (value - mean) * (value - mean)).sum())
 }
 
-/// Blocks from which on the variation between blocks gives the interval; with fewer, that of the runs within them.
+/// Minimum number of blocks for an interval from the variation between blocks. With fewer blocks, the interval is
+/// computed from the variation of the runs within them.
 const BLOCKS_MIN: usize = 3;
 
 /// A difference of two means.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
-    /// The mean of B minus that of A, as the mean over the blocks.
+    /// The mean of B minus the mean of A, averaged over the blocks.
     pub value: f64,
     /// Half the width of its interval, with Student's t distribution; `None` with too few runs.
     pub reach: Option<f64>,

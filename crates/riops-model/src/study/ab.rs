@@ -19,7 +19,7 @@ pub(super) fn next(study: &Study, settings: &AbSettings) -> Option<Task> {
         tasks.into_iter().find_map(|task| attempt(study, settings, task))
     };
     let measured = blocks(study, settings);
-    // Of a block that was begun, the look before it has not ended the test.
+    // If a block has begun, the look before it has not ended the test.
     let task = (measured < settings.blocks_max).then(|| open(measured + 1))??;
     let is_begun = study.finished.iter().any(|run| run.task.block > measured);
     let goes_on = |look: Look| matches!(look.decision, Decision::Continue { .. });
@@ -83,7 +83,8 @@ fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> 
         blocks_max: settings.blocks_max,
         seed: study.experiment.seed,
         one_sided: settings.one_sided,
-        // Of a gate of many short runs, each look has a share of the error that can show something.
+        // A gate has many short runs and fewer looks, so that each look has a large enough share of the error to
+        // show a difference.
         blocks_step: if settings.one_sided { (settings.blocks_max / 8).max(2) } else { 2 },
         ..SequentialSettings::default()
     };
@@ -118,12 +119,12 @@ fn values(study: &Study, blocks: u32, figure: Figure) -> Vec<Block> {
         let runs = study.finished.iter().filter(|run| run.task.block == block);
         let runs = runs.filter(|run| run.task.cell == cell).filter_map(Finished::usable);
         let values = runs.map(|record| figure.exact(record, main_stage(record)?));
-        // On a busy machine, the counters of a short run may have been read too late: this depends on no variant.
+        // On a busy machine, the counters of a short run may have been read too late. This does not depend on the variant.
         if figure.is_cost() { Some(values.flatten().collect()) } else { values.collect() }
     };
     let blocks =
         (1..=blocks).map(|block| Some(Block { a: of_cell(block, 0)?, b: of_cell(block, 1)? }));
-    // Without the values of some runs, the others would not be those of the variant.
+    // If the values of some runs are missing, the other values do not represent the variant.
     blocks.collect::<Option<_>>().unwrap_or_default()
 }
 
@@ -172,7 +173,7 @@ mod tests {
         costs: Vec::new(),
     };
 
-    /// Conducts a test in which the throughput of B is this multiple of that of A, with noise of 1 %.
+    /// Conducts a test in which the throughput of B is `ratio` times the throughput of A, with noise of 1 %.
     fn conducted(ratio: f64) -> Study {
         let experiment = Experiment { goal: Goal::Ab(SETTINGS), ..example::sweep(2) };
         let mut study = Study::load(experiment, Vec::new(), Vec::new());

@@ -16,15 +16,15 @@ use crate::record::{ExperimentId, Note};
 pub struct Experiment {
     /// Id, a UUID of version 7.
     pub id: ExperimentId,
-    /// Name, for example that of its file.
+    /// Name, for example the name of its file.
     pub name: String,
-    /// What it answers.
+    /// The question that it answers.
     pub description: Option<String>,
     /// When it was defined.
     pub created_at: Timestamp,
-    /// What it searches for.
+    /// Its goal.
     pub goal: Goal,
-    /// What differs between the cells.
+    /// The settings that differ between the cells.
     pub axes: Vec<Axis>,
     /// The combinations of the values of the axes, the last axis varying fastest.
     pub cells: Vec<Cell>,
@@ -34,7 +34,7 @@ pub struct Experiment {
     pub order: Order,
     /// Random seed of the order. The keys of the runs are derived from it, too.
     pub seed: u64,
-    /// What happens between the runs.
+    /// Actions before and between the runs.
     #[serde(default)]
     pub between: Between,
     /// How each run gets a dataset in a defined state.
@@ -49,7 +49,7 @@ pub struct Experiment {
     pub effect: f64,
     /// Number of the agents of the fleet that measures each run; absent: one client.
     pub agents: Option<u32>,
-    /// What people wrote about it. It is stored beside the definition, which does not change.
+    /// Notes of users. They are stored beside the definition, which does not change.
     #[serde(skip)]
     pub notes: Vec<Note>,
 }
@@ -119,7 +119,7 @@ impl Experiment {
     }
 }
 
-/// What an experiment searches for.
+/// The goal of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
@@ -173,10 +173,10 @@ pub struct AbSettings {
     pub costs: Vec<CostKind>,
 }
 
-/// What a search varies.
+/// Settings of a search for the saturation point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SaturationSettings {
-    /// What is varied.
+    /// The load that the search varies.
     pub search: Search,
     /// Lowest number of sessions; ignored by a search for a rate.
     pub first: u32,
@@ -184,7 +184,7 @@ pub struct SaturationSettings {
     pub last: u32,
 }
 
-/// What a search varies.
+/// The load that a search varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Search {
@@ -281,7 +281,7 @@ pub enum Order {
     Sequential,
 }
 
-/// What happens before every run, and between two runs.
+/// Actions before every run, and between two runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Between {

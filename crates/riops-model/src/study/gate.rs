@@ -12,11 +12,11 @@ use crate::figure::Figure;
 use crate::stats::{Decision, Direction, Look, Outcome};
 use crate::units::format::percent;
 
-/// What a gate found.
+/// Verdict of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
-    /// No figure is slower, and the interval of the first one excludes a relevant difference for the worse.
+    /// No figure is slower, and the interval of the first figure excludes a relevant difference for the worse.
     NotSlower,
     /// The runs do not decide.
     Inconclusive,
@@ -27,9 +27,9 @@ pub enum GateVerdict {
 }
 
 impl GateVerdict {
-    /// Returns the verdict of the last look. Each figure that is slower decides, whether or not this look ends the test: the
-    /// error probability is that over all figures and looks. Otherwise the first figure decides. That its interval excludes a
-    /// relevant difference for the worse is enough to pass: fewer runs show this than that two figures are equivalent.
+    /// Returns the verdict of the last look. Any figure that is slower decides, whether or not this look ends the test: the
+    /// error probability covers all figures and looks. Otherwise the first figure decides. It passes if its interval excludes
+    /// a relevant difference for the worse: this needs fewer runs than to show that two figures are equivalent.
     pub fn of_look(look: &Look) -> Self {
         let mut effects = look.effects.iter().filter_map(|each| each.as_ref().ok());
         match look.decision {
@@ -57,7 +57,7 @@ impl GateVerdict {
 pub struct GateView {
     /// The worst verdict of the workloads.
     pub verdict: GateVerdict,
-    /// What is compared: the names of the two variants, or their commits.
+    /// The compared variants: the names of the two variants, or their commits.
     pub variants: [String; 2],
     /// Smallest relevant difference, as a share.
     pub effect: f64,
@@ -223,7 +223,8 @@ fn open_worse(row: &GateRow) -> Option<f64> {
     })
 }
 
-/// The reason of a workload that is slower: that of its main figure, after the names of others that decided.
+/// Returns the reason for a workload that is slower: the reason of its main figure, preceded by the names of other
+/// figures that decided.
 fn of_slower(figures: &[GateRow], main: Figure, reason: String) -> String {
     let slower: Vec<Figure> =
         figures.iter().filter(|row| row.is_slower()).map(|row| row.figure).collect();

@@ -76,7 +76,7 @@ pub struct HistoryPoint {
     /// Whether the value is only a lower bound.
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub at_least: bool,
-    /// What makes the run other than a plain valid one, separated by commas.
+    /// Marks that distinguish the run from a plain valid run, separated by commas.
     pub marks: Option<String>,
     /// Why the level may change with this run: it is the first one of a new era.
     pub acknowledged: Option<String>,
@@ -106,7 +106,7 @@ pub struct HistoryChange {
 }
 
 impl HistoryChange {
-    /// The level after the change, relative to that before.
+    /// Returns the level after the change, relative to the level before.
     pub fn ratio(&self) -> f64 {
         self.mean_after / self.mean_before
     }
@@ -135,11 +135,11 @@ pub struct HistorySeries {
     pub verdict: GateVerdict,
 }
 
-/// Tag of the first run of a new era: why the level may change.
+/// Tag of the first run of a new era; the value is the reason why the level may change.
 pub const ACKNOWLEDGED: &str = "acknowledged";
 
 impl HistorySeries {
-    /// Adds to each change what explains it, from the records of the runs around it. `record` returns that of an id.
+    /// Adds an explanation to each change, from the records of the runs around it. `record` returns the record of an id.
     pub fn explain(&mut self, record: &dyn Fn(&str) -> Option<Record>) {
         let mut ends: Vec<usize> = self.changes.iter().map(|change| change.index).collect();
         ends.push(self.points.len());
@@ -156,14 +156,14 @@ impl HistorySeries {
         }
     }
 
-    /// The positions at which eras begin, the first one and those of acknowledged runs.
+    /// Returns the positions at which eras begin: the first run and each acknowledged run.
     fn eras(&self) -> Vec<usize> {
         let acknowledged = self.points.iter().enumerate().skip(1);
         let acknowledged = acknowledged.filter(|(_, point)| point.acknowledged.is_some());
         std::iter::once(0).chain(acknowledged.map(|(index, _)| index)).collect()
     }
 
-    /// The number of runs of each level, and their mean: those between changes and eras.
+    /// Returns the number of runs of each level, and their mean. A level lasts from one change or era to the next.
     pub fn levels(&self) -> Vec<(usize, f64)> {
         let mut limits = self.eras();
         limits.extend(self.changes.iter().map(|change| change.index));
@@ -177,7 +177,7 @@ impl HistorySeries {
         limits.iter().zip(limits.iter().skip(1)).map(part).filter(|(count, _)| *count > 0).collect()
     }
 
-    /// The runs since the last new era.
+    /// Returns the runs since the last new era.
     pub fn last_era(&self) -> &[HistoryPoint] {
         let start = self.eras().last().copied().unwrap_or_default();
         self.points.get(start..).unwrap_or_default()
@@ -202,7 +202,7 @@ impl HistorySeries {
                 Some(_) => ChangeSettings::ACCEPTED_MIN,
                 None => 2 * ChangeSettings::SIDE_MIN,
             };
-            // An era that is too short has the noise of the one before.
+            // An era that is too short uses the noise of the previous era.
             let indexes: Vec<usize> = points.iter().map(|point| point.index).collect();
             settings.accepted = Noise::around(&values, &indexes).or(settings.accepted);
             changes.extend(points.iter().filter_map(|point| self.change(start, point)));
@@ -347,7 +347,7 @@ fn is_bound(figure: Figure, stage: &StageSummary) -> bool {
     figure.percent().zip(from).is_some_and(|(percent, from)| percent >= from)
 }
 
-/// What distinguishes the series: runs with other values here are not comparable.
+/// Returns the name of the series of a run: runs with other values here are not comparable.
 fn name_of(run: &RunSummary, stage: &StageSummary) -> String {
     let mut parts = vec![run.title.clone()];
     if run.stages > 1 {
@@ -361,7 +361,7 @@ fn name_of(run: &RunSummary, stage: &StageSummary) -> String {
     parts.join(", ")
 }
 
-/// What else distinguishes the series: its name has it only where it differs.
+/// Returns other properties that distinguish the series: they are in its name only where they differ.
 fn origin_of(run: &RunSummary) -> Vec<String> {
     let parts = [&run.flavor, &run.client_host, &run.distribution];
     parts.into_iter().map(|part| part.clone().unwrap_or_default()).collect()

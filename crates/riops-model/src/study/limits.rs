@@ -20,19 +20,19 @@ const RUNS_MAX: u64 = 1_000_000;
 /// A number of an experiment that is outside its limits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// One that is given.
+    /// A given number.
     #[error("{name} must be between {first} and {last}, not {value}")]
     Number {
         /// Its name in a file.
         name: &'static str,
         /// The number.
         value: u32,
-        /// The lowest possible one.
+        /// The lowest allowed value.
         first: u32,
-        /// The highest possible one.
+        /// The highest allowed value.
         last: u32,
     },
-    /// That of all runs.
+    /// The number of all runs.
     #[error("{cells} cells with {repeats} runs each: at most {RUNS_MAX} runs are possible")]
     Runs {
         /// Number of cells.

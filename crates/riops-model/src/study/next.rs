@@ -37,10 +37,10 @@ pub fn next(study: &Study) -> Option<Task> {
 /// verify the data. Measured runs replace this estimate.
 const OVERHEAD_S: f64 = 1.5;
 
-/// What is left of an experiment.
+/// The remaining part of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Remaining {
-    /// Number of runs. Of a search or an A/B test the maximum.
+    /// Number of runs; the maximum for a search or an A/B test.
     pub runs: usize,
     /// Estimated time; `None` if the plans have no duration and no run was measured yet.
     pub seconds: Option<f64>,
@@ -48,8 +48,7 @@ pub struct Remaining {
     pub is_maximum: bool,
 }
 
-/// Estimates what is left. `elapsed` is the number of runs that were measured by this process, and the time for
-/// them.
+/// Estimates the remaining part. `elapsed` is the number of runs that this process measured, and the time for them.
 pub fn remaining(study: &Study, elapsed: (usize, Duration)) -> Remaining {
     let experiment = &study.experiment;
     let (runs, is_maximum) = match &experiment.goal {

@@ -1,4 +1,4 @@
-//! What is left of an experiment, in words.
+//! The remaining part of an experiment, in words.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ const CAPACITY_RUNS: usize = 1;
 /// Runs that fail or are invalid before a search ends.
 const UNUSABLE_MAX: usize = 3;
 
-/// What the search found for one cell.
+/// Result of the search for one cell.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Saturation {
@@ -132,13 +132,13 @@ impl CellSearch<'_> {
         }
     }
 
-    /// The throughput of the closed loop that the search for a rate starts from.
+    /// Returns the throughput of the closed loop from which the search for a rate starts.
     fn capacity_per_s(&self) -> Option<f64> {
         let closed = |finished: &&Finished| matches!(finished.task.level, Some(Level::Sessions(_)));
         self.finished().filter(closed).find_map(throughput)
     }
 
-    /// Whether too many runs failed or are invalid. Those of the search for sessions are limited for each level.
+    /// Returns whether too many runs failed or are invalid. The search for sessions limits them for each level.
     fn ends_early(&self) -> bool {
         let is_unusable = |finished: &&Finished| match finished.task.level {
             Some(Level::Rate { .. }) => sustained(finished).is_none(),

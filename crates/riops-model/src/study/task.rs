@@ -38,7 +38,7 @@ pub enum Level {
     Rate {
         /// Transactions per second.
         per_s: f64,
-        /// Number of sessions; absent: that of the cell.
+        /// Number of sessions; absent: the number of the cell.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sessions: Option<u32>,
     },
@@ -81,7 +81,7 @@ impl FromStr for Level {
 pub struct Task {
     /// Index of the cell.
     pub cell: usize,
-    /// The load of a search; absent: that of the cell.
+    /// The load of a search; absent: the load of the cell.
     pub level: Option<Level>,
     /// Number of the block, from 1.
     pub block: u32,
@@ -89,7 +89,7 @@ pub struct Task {
     pub turn: u32,
 }
 
-/// A task as the key of a map. The level is its text: a rate is no key.
+/// A task as the key of a map. The level is stored as text, because a rate cannot be a key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct TaskKey {
     cell: usize,
@@ -115,7 +115,7 @@ impl Task {
 /// A run that could not be completed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What was run.
+    /// The task.
     pub task: Task,
     /// Why it failed.
     pub error: String,
@@ -124,7 +124,7 @@ pub struct Failure {
 /// A run that ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// What was run.
+    /// The task.
     pub task: Task,
     /// The record, or why the run failed.
     pub result: Result<Box<Record>, String>,
@@ -228,7 +228,7 @@ impl Experiment {
         pairs.collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the name of a task: that of its cell, and the level of a search.
+    /// Returns the name of a task: the name of its cell, and the level of a search.
     pub fn task_name(&self, task: &Task) -> String {
         let cell = self.cells.get(task.cell).map(|cell| self.cell_name(cell)).unwrap_or_default();
         match task.level {

@@ -42,8 +42,8 @@ fn is_measured(workload: &str) -> bool {
 }
 
 columns! {
-    /// One run, without its record. The figures are those of the stage with most rows per second that repeats
-    /// transactions; `stage` is its name.
+    /// One run, without its record. The figures are from the stage that repeats transactions and has the most rows
+    /// per second; `stage` is its name.
     #[derive(Debug, Clone, Default, PartialEq, Serialize)]
     #[expect(
         missing_docs,
@@ -61,7 +61,7 @@ columns! {
         pub tags: BTreeMap<String, String>,
         pub status: String,
         pub valid: bool,
-        /// What the list shows beside the validity, separated by commas: `breached, disturbed`.
+        /// Marks that the list shows beside the validity, separated by commas: `breached, disturbed`.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub marks: Option<String>,
         /// First line of the newest note.
@@ -181,7 +181,7 @@ impl StageSummary {
     /// Returns a figure by its key, or by the name of its column; `None` for a column of the run, and for a figure that
     /// was not measured. A latency without its kind is the response time if there is one, otherwise the service time.
     pub fn figure(&self, key: &str) -> Option<f64> {
-        // That of the run is the requested share.
+        // In a run, `update_percent` is the requested share.
         if key == "update_percent" {
             return None;
         }
@@ -201,7 +201,7 @@ columns! {
         pub id: ExperimentId,
         /// Name.
         pub name: String,
-        /// What it searches for.
+        /// Kind of its goal.
         pub kind: String,
         /// When it was defined.
         pub created_at: Timestamp,
@@ -209,7 +209,7 @@ columns! {
         pub finished_at: Option<Timestamp>,
         /// Number of its stored runs.
         pub runs: u64,
-        /// What people wrote about it.
+        /// Notes of users.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub notes: Vec<Note>,
     }

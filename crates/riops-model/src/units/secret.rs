@@ -170,10 +170,10 @@ fn secrets_of(words: &[String]) -> Vec<Vec<Range<usize>>> {
     before.zip(words).map(secrets).collect()
 }
 
-/// What precedes `://` in an address and is no user with the password `//…`.
+/// Schemes of addresses: before `://`, they are not users with the password `//…`.
 const SCHEMES: [&str; 6] = ["http", "https", "postgres", "postgresql", "ftp", "socks5"];
 
-/// The password in `USER:PASSWORD` after an option, or within the option.
+/// Returns the password in `USER:PASSWORD` after an option, or within the option.
 fn password_of_user(option: &str, word: &str) -> Option<Range<usize>> {
     let with_option = LOGIN_OPTIONS.iter().find_map(|name| {
         let separator = if name.starts_with("--") { "=" } else { "" };
@@ -225,7 +225,7 @@ fn login(token: &str, start: usize) -> Option<Range<usize>> {
     (!secret.is_empty()).then(|| start + secret.start..start + secret.end)
 }
 
-/// What a text is, which says where a value ends.
+/// Form of a text, which determines where a value ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// A word of a command line.

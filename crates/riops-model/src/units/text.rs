@@ -31,7 +31,7 @@ pub fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns the lines of an output. Tabs and line breaks stay, also those of CSV.
+/// Returns the lines of an output. Tabs and line breaks stay, including the line breaks of CSV.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c, next| {
         is_unprintable(c) && !matches!((c, next), ('\n' | '\t', _) | ('\r', Some('\n')))

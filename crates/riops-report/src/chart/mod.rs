@@ -19,13 +19,13 @@ pub struct Chart {
     pub id: String,
     /// Title.
     pub title: String,
-    /// What it shows, in one sentence: the text alternative.
+    /// Contents in one sentence: the text alternative.
     pub summary: String,
-    /// What to draw.
+    /// Axes, marks and contents.
     pub plot: Plot,
     /// The values, as a table of bounded length.
     pub table: Option<Table>,
-    /// What the error bars are, with their level.
+    /// Meaning of the error bars, with their level.
     pub interval: String,
 }
 
@@ -95,7 +95,7 @@ pub enum Content {
         /// Position, value and number of the session.
         points: Vec<(f64, f64, u32)>,
     },
-    /// A value for each combination of two settings. The axes have a range: a position is the place of its name.
+    /// A value for each combination of two settings. The axes have a range; a position is the index of its name.
     Grid {
         /// Names of the columns, from the left.
         columns: Vec<String>,
@@ -108,10 +108,10 @@ pub enum Content {
     },
     /// Estimates with their intervals. The axes have a range.
     Points {
-        /// The positions with a name or a value on the horizontal axis; those of the scale if empty.
+        /// Ticks of the horizontal axis; the ticks of its scale if empty.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         ticks: Vec<f64>,
-        /// Names of these positions; their values if empty.
+        /// Names of these ticks; their values if empty.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         names: Vec<String>,
         /// The series.

@@ -162,7 +162,7 @@ struct Report<'a> {
     stage: &'a StageRecord,
 }
 
-/// Counts of all transactions, or of those of a script.
+/// Counts of all transactions, or of the transactions of one script.
 struct Counts {
     succeeded: u64,
     failed: u64,

@@ -221,7 +221,7 @@ fn statistics(counts: &Point, events: u64, total_s: f64, format: Sysbench) -> St
     text
 }
 
-/// The latencies, and their sum: the given one, or that of the summary.
+/// Returns the latencies and their sum: `total_s`, or the sum of the summary if it is `None`.
 fn latencies(
     latency: Option<&LatencySummary>,
     percentile_us: Option<f64>,

@@ -1,7 +1,7 @@
 //! The series of stages in OpenMetrics, with the time of each point: for `promtool tsdb create-blocks-from
 //! openmetrics`.
 //!
-//! Counters start with 0 at the start of their stage and grow with each interval, as those of a scrape do.
+//! Counters are 0 at the start of their stage and grow with each interval, like scraped counters.
 
 use jiff::Timestamp;
 
@@ -72,7 +72,7 @@ impl<'a> Series<'a> {
         &self.row.stage.session_loop.series
     }
 
-    /// The end of an interval.
+    /// Returns the end of an interval.
     fn at(&self, point: &Point) -> Option<Timestamp> {
         after(self.start, point.t_s)
     }
@@ -82,7 +82,7 @@ impl<'a> Series<'a> {
         self.labels.iter().cloned().chain([own]).collect()
     }
 
-    /// What the run is, at the start and the end of the stage.
+    /// Returns the info metric of the run, at the start and the end of the stage.
     fn info(&self) -> Vec<Sample> {
         let record = self.row.record;
         let mut labels = self.labels.clone();
@@ -105,9 +105,9 @@ impl<'a> Series<'a> {
         self.points().iter().filter_map(sample).collect()
     }
 
-    /// The running total of a count, from 0 at the start of the stage.
+    /// Returns the running total of a count, from 0 at the start of the stage.
     fn totals(&self, labels: &Labels, count: impl Fn(&Point) -> u64) -> Vec<Sample> {
-        // Of imported records, the counts may be any numbers.
+        // Imported records may have counts of any size.
         let mut total = 0u128;
         let mut samples = vec![(labels.clone(), 0.0, Some(self.start))];
         for point in self.points() {
@@ -148,7 +148,7 @@ impl<'a> Series<'a> {
         self.row.stage.query_series.iter().flat_map(of_series).collect()
     }
 
-    /// The quantiles of each interval: all of a time belong together.
+    /// Returns the quantiles, grouped by interval.
     fn quantiles(&self, kind: LatencyKind) -> Vec<Sample> {
         let points = self.points().iter();
         let samples = points.flat_map(|point| {
@@ -160,8 +160,8 @@ impl<'a> Series<'a> {
     }
 }
 
-/// The start of the stage. Records of earlier releases have only that of the run, and the stages follow each
-/// other.
+/// Returns the start of the stage. Records of earlier releases have only the start of the run: their stages follow one
+/// another.
 fn start(row: &Row<'_>) -> Timestamp {
     row.stage.started_at.unwrap_or_else(|| {
         let before = usize::try_from(row.number.saturating_sub(1)).unwrap_or_default();

@@ -10,13 +10,13 @@ use riops_model::figure::{
 };
 use riops_model::record::{LatencyKind, Point, Record};
 
-/// A value that was read this long after the end of an interval is that of its end, in seconds.
+/// A value read at most this long after the end of an interval counts as the value at its end, in seconds.
 const NEAR_S: f64 = 0.05;
 
 /// An interval of a stage.
 struct Interval<'a> {
     row: Row<'a>,
-    /// What the intervals of the stage count. Found once for all of them: a series may have 100,000.
+    /// Keys of the counts that are known for the stage. Computed once: a series may have 100,000 intervals.
     known: &'a [&'static str],
     point: &'a Point,
 }

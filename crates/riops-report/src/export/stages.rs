@@ -153,7 +153,7 @@ fn known(number: u32) -> Option<u32> {
     (number > 0).then_some(number)
 }
 
-/// A value of the plan, which an imported run does not have.
+/// Returns a value of the plan, which an imported run does not have.
 fn measured<T>(row: &Row<'_>, value: T) -> Option<T> {
     row.record.imported.is_none().then_some(value)
 }
@@ -166,7 +166,7 @@ fn of_statements<T>(row: &Row<'_>, value: T) -> Option<T> {
     (!row.record.plan.work.traits().has_no_statements).then_some(value)
 }
 
-/// A count that exists only for a session loop. Of an imported run, none may also mean unknown.
+/// Returns a count that exists only for a session loop. In an imported run, 0 may also mean unknown.
 fn of_loop(row: &Row<'_>, value: u64) -> Option<u64> {
     let is_known = match row.record.imported {
         Some(_) => value > 0,
@@ -175,7 +175,7 @@ fn of_loop(row: &Row<'_>, value: u64) -> Option<u64> {
     is_known.then_some(value)
 }
 
-/// A word for the bottleneck, stable across releases.
+/// Returns a word for the bottleneck, stable across releases.
 fn bottleneck(row: &Row<'_>) -> Option<&'static str> {
     let summary = Summary { record: row.record, stage: row.stage };
     let is_whole = row.record.status != Status::Failed;

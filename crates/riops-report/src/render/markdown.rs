@@ -99,7 +99,7 @@ mod tests {
     use crate::document::Document;
     use crate::table::word;
 
-    /// What has a meaning in a line of Markdown, and texts without any.
+    /// Characters with a meaning in a line of Markdown, and texts without any.
     fn hostile() -> impl Strategy<Value = String> {
         let parts = [
             "|", "`", "``", "<", "<br>", ">", "\n", "\r\n", "\n\n", "*", "**", "_", "__", "[",

@@ -7,7 +7,7 @@ use crate::table::{Cell, Table, number, word};
 use riops_model::record::{AgentRecord, Record};
 use riops_model::units::format::{count, duration_us, joined, rate};
 
-/// The clients, one per line.
+/// Writes the clients, one per line.
 pub(crate) fn agents(document: &mut Document, record: &Record) {
     if let Some(table) = table(record) {
         document.table(table);
@@ -15,7 +15,7 @@ pub(crate) fn agents(document: &mut Document, record: &Record) {
     }
 }
 
-/// The clients with their share of each stage; `None` if the run is that of one client.
+/// Returns the clients with their share of each stage; `None` if the run had only one client.
 pub(crate) fn table(record: &Record) -> Option<Table> {
     let rows = record.agents.iter().flat_map(|agent| {
         let stages = agent.stages.iter().enumerate().map(Some);
@@ -46,19 +46,15 @@ pub(crate) fn table(record: &Record) -> Option<Table> {
         ]
     });
     let has_clock = record.agents.iter().any(|agent| agent.clock.is_some());
-    let clock = if has_clock {
-        "; clock: by how much that of the store is ahead, and how exactly this is known"
-    } else {
-        ""
-    };
+    let clock = if has_clock { "; clock: offset to the store's clock ± uncertainty" } else { "" };
     let first = record.agents.iter().find(|agent| !agent.stages.is_empty())?.number;
     let note = format!(
-        "start: after the first one{clock}; wait events, and rows from page cache and device: those of the sessions of agent {first}"
+        "start: time after the first agent{clock}; wait events, and rows from page cache and device: only sessions of agent {first}"
     );
     Some(table.with_note(note))
 }
 
-/// How long after the first agent it started to measure a stage.
+/// Returns how long after the first agent this one started to measure a stage.
 fn start(record: &Record, agent: &AgentRecord, position: usize) -> Option<String> {
     let of = |agent: &AgentRecord| agent.stages.get(position)?.started_at;
     let late = of(agent)?.duration_since(record.agents.iter().filter_map(of).min()?);

@@ -41,7 +41,7 @@ fn included(stage: &StageRecord) -> &str {
     stage.cost.as_ref().and_then(|cost| cost.includes.as_deref()).unwrap_or_default()
 }
 
-/// What was not counted, and why.
+/// Names the costs that were not counted, and why.
 fn not_counted(summary: &Summary<'_>) -> String {
     let (record, stage) = (summary.record, summary.stage);
     let Some(cost) = &stage.cost else {

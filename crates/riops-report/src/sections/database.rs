@@ -41,7 +41,7 @@ const COUNTERS: [Counter; 27] = [
     ("size of the indexes after the stage", |each| Some(bytes_text(each.sizes_after?.index_bytes))),
 ];
 
-/// What was counted during the stage.
+/// Counters of the stage.
 fn since(usage: &DatabaseUse, pick: fn(&DatabaseCounters) -> u64) -> Option<u64> {
     Some(pick(usage.after.as_ref()?).saturating_sub(pick(usage.before.as_ref()?)))
 }

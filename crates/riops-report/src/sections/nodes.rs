@@ -55,7 +55,7 @@ pub(crate) fn nodes(document: &mut Document, stage: &StageRecord) {
     document.lines("", balance_text(stage));
 }
 
-/// `label` precedes the percentiles, which are those of the service time.
+/// Returns the text of a node. `label` precedes the percentiles of the service time.
 fn node_text(node: &NodeRecord, width: usize, label: &str) -> String {
     let mut parts = vec![
         format!("{:<width$}  {}", node.node, number_of(node.sessions, "session")),
@@ -79,7 +79,7 @@ fn node_text(node: &NodeRecord, width: usize, label: &str) -> String {
     let occurred = counts.into_iter().filter(|(number, _)| *number > 0);
     parts.extend(occurred.map(|(number, what)| number_of(number, what)));
     if node.unknown_commits > 0 {
-        // The other counts are those of the measurement.
+        // The other counts include only the measurement.
         let unknown = number_of(node.unknown_commits, "unknown commit");
         parts.push(format!("{unknown} including warm-up and drain"));
     }

@@ -1,11 +1,11 @@
-//! What is known about the data after a valid run. It must claim nothing that was not verified.
+//! The verified data of a valid run. It must claim nothing that was not verified.
 
 use crate::table::{Table, word};
 use crate::words::Words;
 use riops_model::record::{Check, Record, UnknownOutcomes};
 use riops_model::units::format::{joined, number_of};
 
-/// What was verified in a valid run.
+/// Returns the verified properties of a valid run.
 pub(crate) fn proof(record: &Record, words: &dyn Words) -> String {
     let resolved = record.unknown_outcomes.map_or_else(String::new, |outcomes| resolved(&outcomes));
     match doubt(record) {

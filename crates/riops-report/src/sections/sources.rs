@@ -46,7 +46,8 @@ fn shares(io: &IoRecord) -> Option<String> {
     Some(format!("shared buffers {} · {others}", percent(sources.buffers_share)))
 }
 
-/// As rounded in the text, so that a sum of 103% is never reported as wrong.
+/// Returns whether the sum, rounded as in the text, is close enough to 100%: a shown sum of 103% is never reported as
+/// wrong.
 fn adds_up(sum: f64) -> bool {
     ((sum * 100.0).round() - 100.0).abs() <= SUM_TOLERANCE_PERCENT
 }
@@ -54,7 +55,7 @@ fn adds_up(sum: f64) -> bool {
 fn blocks(io: &IoRecord) -> Option<String> {
     let (about, includes) = match io.blocks_include.as_slice() {
         [] => ("", String::new()),
-        others => ("about ", format!(", including those of {}", others.join(", "))),
+        others => ("about ", format!(", including blocks accessed by {}", others.join(", "))),
     };
     let (liops, per_row, hits) = (rate(io.liops?), io.blocks_per_row?, percent(io.hit_ratio?));
     let piops = io.piops.map(rate);
@@ -64,13 +65,13 @@ fn blocks(io: &IoRecord) -> Option<String> {
     Some(format!("LIOPS {about}{liops}/s ({per_row}{includes}, {hits} hits){piops}{wal}"))
 }
 
-/// The rate of the write-ahead log, if there was any.
+/// Returns the text of the WAL rate; empty if the rate rounds to 0.
 fn wal_text(mb_s: Option<f64>) -> String {
     let mb_s = mb_s.filter(|&mb_s| mb_s >= 0.05);
     mb_s.map_or_else(String::new, |mb_s| format!(", WAL {mb_s:.1} MB/s"))
 }
 
-/// What the whole database counted during a stage whose tables are not known, such as that of a script.
+/// Returns the counters of the whole database for a stage whose tables are not known, such as a stage of a script.
 fn database(stage: &StageRecord) -> Option<String> {
     let counted = stage.database.as_ref().filter(|counted| counted.blocks.is_none())?;
     let (before, after) = (counted.before?, counted.after?);
@@ -92,7 +93,7 @@ fn database(stage: &StageRecord) -> Option<String> {
     Some(format!("{blocks}{wal}{files}; of all sessions, including warm-up and drain"))
 }
 
-/// The checkpoints of the server during a stage, including warm-up and drain.
+/// Writes the checkpoints of the server during a stage, including warm-up and drain.
 fn checkpoints(document: &mut Document, stage: &StageRecord) {
     let found = stage.database.as_ref().and_then(|database| database.checkpoints);
     let Some(found) = found.filter(|found| found.timed + found.requested > 0) else {

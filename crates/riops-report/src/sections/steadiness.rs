@@ -22,7 +22,7 @@ pub(crate) fn steadiness(document: &mut Document, record: &Record, words: &dyn W
     document.toned_lines("NOT steady", texts.into_iter().chain(hint));
 }
 
-/// What changed in a stage that was not steady.
+/// Returns what changed in a stage that was not steady.
 fn unsteady(stage: &StageRecord, words: &dyn Words) -> Option<String> {
     let found = stage.session_loop.steadiness.filter(|found| !found.steady)?;
     let by_transactions = words.traits().counts_transactions || stage.rows == 0;

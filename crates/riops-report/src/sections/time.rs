@@ -63,7 +63,7 @@ pub(crate) fn table(record: &Record) -> Table {
             (number("share"), Cell::share(Some(share)).with_bar(share)),
         ]
     });
-    table.with_note("CPU: running, or, without scheduler statistics of the server, waiting for a processor. The intervals are those of the sampling, not of repeated runs.")
+    table.with_note("CPU: running; without scheduler statistics of the server, also waiting for a processor. The intervals include the sampling error, not the variation between runs.")
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
             let parts = [TimePart::Cpu, TimePart::RunQueue, TimePart::Network];
             parts.map(|part| time.of(part).round())
         };
-        // Of 500 µs without a wait event, 100 µs were without a processor.
+        // 500 µs have no wait event; 100 µs of them are the wait for a processor.
         assert_eq!(split(400.0, 100.0), [400.0, 100.0, 317.0]);
         // A difference within the sampling error counts as CPU; a larger one is a separate part.
         assert_eq!(split(360.0, 100.0), [400.0, 100.0, 317.0]);
@@ -156,7 +156,7 @@ mod tests {
         assert!((time.of(TimePart::Active) - 350.0).abs() < 1e-6, "{time:?}");
         // A process that wakes up to receive a message waits as well, while its session is idle.
         assert_eq!(split(450.0, 300.0), [450.0, 300.0, 67.0]);
-        // Not more than the waits leave: others of the server wait, too.
+        // At most the time without a wait event: other processes of the server wait for a processor, too.
         assert_eq!(split(450.0, 5_000.0), [450.0, 367.0, 0.0]);
     }
 

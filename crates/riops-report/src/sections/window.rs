@@ -29,7 +29,7 @@ fn warmup(summary: &Summary<'_>) -> Option<String> {
     ))
 }
 
-/// Rows of transactions that were in flight when the number of rows was reached.
+/// Returns the rows beyond the planned number: transactions in flight at the limit count.
 fn more_rows(summary: &Summary<'_>) -> Option<String> {
     let stage = summary.stage;
     let Stop::Rows(rows) = summary.record.plan.stop else {
@@ -42,7 +42,7 @@ fn more_rows(summary: &Summary<'_>) -> Option<String> {
     ))
 }
 
-/// Counters of CPU, device and database whose readings are not those of the start and the end.
+/// Returns the time that the counters of CPU, device and database cover, if it differs from the measurement.
 fn counters(summary: &Summary<'_>) -> Option<String> {
     let stage = summary.stage;
     let counters_s = stage.counters_s?;

@@ -87,12 +87,12 @@ fn a_lower_bound_keeps_only_a_verdict_that_a_higher_value_could_not_change() {
         let each = &mut record.stages[0].session_loop;
         each.service_us.as_mut().unwrap().lower_bound_from = Some(99.0);
     };
-    // The latency of B is lower, and that of A may be higher than it seems.
+    // B has the lower latency, and A's latency may be higher than shown.
     bound(&mut a[2]);
     let (outcomes, text) = p99(&a, &b);
     assert_eq!(outcomes, (Outcome::Faster, Outcome::Faster));
     assert!(text.contains("≥ 995 µs") && text.contains("≤ -9."), "{text}");
-    // With that of B, nothing is known.
+    // B's latency is a lower bound, too: the comparison is inconclusive.
     bound(&mut b[5]);
     let (outcomes, text) = p99(&a, &b);
     assert_eq!(outcomes, (Outcome::Faster, Outcome::Inconclusive));
@@ -338,7 +338,7 @@ fn runs_that_include_a_warm_up_have_a_note() {
     assert!(notes.iter().any(|each| each.starts_with(note)), "{notes:?}");
 }
 
-/// The same results, as those of another tool.
+/// Returns a run of another tool with the same results.
 fn imported(mut record: Record) -> Record {
     let run = ImportedRun { tool: "pgbench".to_owned(), ..ImportedRun::default() };
     record.id = uuid::Uuid::from_u128(record.id.as_u128() + 100);
@@ -448,7 +448,7 @@ fn a_page_draws_the_runs_the_time_and_the_percentiles_and_a_text_does_not() {
     assert_eq!(third(1), (8, 3.12, 109_450.0));
     let (low, high) = charts[0].plot.y.range.unwrap();
     assert!(low > 90_000.0 && high < 120_000.0, "{low} {high}");
-    // Each bar begins where the one before ended. What the named parts leave open is the rest.
+    // Each bar begins where the previous one ended. The rest is the change that the named parts do not explain.
     let (time, names) = points(charts[1]);
     let ends: Vec<f64> = time[0].points.iter().map(|point| point.y).collect();
     assert_eq!(ends, [1_000.0, 750.0, 790.0, 800.0, 800.0]);

@@ -23,13 +23,13 @@ pub fn prepared_text(prepared: &Prepared) -> String {
     }
 }
 
-/// What `riops warm` has read.
+/// Returns the tables that `riops warm` has read, as text.
 pub fn warmed_text(warmed: &Warmed) -> String {
     let tables = number_of(warmed.tables as u64, "table");
     format!("{tables} with all indexes: {}", warmed.state.text())
 }
 
-/// Each check as a line.
+/// Returns a line for each check, and the result.
 pub fn checks_text(checks: &[Check]) -> String {
     let lines = checks.iter().map(|Check { name, expected, found, held, unknown, .. }| {
         let verdict = match (unknown, held) {

@@ -46,7 +46,7 @@ pub fn history_document(series: &[HistorySeries], judged: bool) -> Document {
     document
 }
 
-/// The page of the history of a label. `address` returns that of a run.
+/// Returns the page of the history of a label. `address` returns the address of a run.
 pub fn history_findings(
     label: &str,
     series: &[HistorySeries],
@@ -67,7 +67,7 @@ pub fn history_findings(
     found
 }
 
-/// The text of a series without changes.
+/// Returns the text of a series without changes.
 fn without_changes(series: &HistorySeries) -> String {
     if series.has_verdict() { "none".to_owned() } else { format!("unknown: {}", too_few(series)) }
 }
@@ -137,7 +137,7 @@ fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
     format!("{verdict} since {at} ({run}{range}): {before} → {after} (p {p:.1e})")
 }
 
-/// What was found, in a sentence.
+/// The result, in a sentence.
 pub fn history_summary(series: &HistorySeries) -> String {
     let number = |number: usize, noun| number_of(number as u64, noun);
     let (runs, name) = (number(series.points.len(), "run"), series.figure.name());

@@ -1,4 +1,4 @@
-//! What reports are about: each builds its document.
+//! The subjects of reports: each module builds its document.
 
 pub(super) mod bisect;
 pub(super) mod comparison;

@@ -29,14 +29,14 @@ pub struct RunColumn {
     cell: fn(&RunLine<'_>) -> Cell,
 }
 
-/// What the cells of a column say of a run.
+/// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Which run it is. Pages show it with links.
+    /// Id or start of the run, which pages show with links.
     Name,
-    /// The same, but common to many runs.
+    /// Property that many runs have in common.
     Property,
-    /// How it was measured. What all lines have in common is shown once if the table is too wide.
+    /// Setting of the measurement. If the table is too wide, a value that all lines have in common is shown once.
     Setup,
     Result,
 }

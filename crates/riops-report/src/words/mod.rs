@@ -46,7 +46,7 @@ pub(super) trait Words: Spec {
         Some(format!("{}{after}", summary.setup()))
     }
 
-    /// An expected access path as it is shown: the same text for all tables of one kind.
+    /// Returns the text of an expected access path: the same text for all tables of one kind.
     fn access_path(&self, expected: &str, _: &Record) -> String {
         expected.to_owned()
     }
@@ -56,7 +56,7 @@ pub(super) trait Words: Spec {
         Measure::of("RIOPS", self.traits().counts_transactions)
     }
 
-    /// The main result in a word: that of the best stage, if there are several.
+    /// Returns the main result as one figure: the result of the best stage, if there are several.
     fn best(&self, record: &Record) -> Headline {
         self.measure().best(record)
     }
@@ -75,27 +75,27 @@ pub(super) trait Words: Spec {
     /// Writes further figures, with the names of the tool that the workload replaces.
     fn totals(&self, _: &mut Document, _: &Summary<'_>) {}
 
-    /// The unit of work that one latency measures.
+    /// Returns the unit of work that one latency measures.
     fn latency_of(&self, _: &StageRecord) -> String {
         "transaction".to_owned()
     }
 
-    /// How to get a steady rate; `None` if no option changes it.
+    /// Returns how to get a steady rate; `None` if no option changes it.
     fn for_a_steady_rate(&self) -> Option<&'static str> {
         Some("for a steady rate: a longer --warmup or --duration")
     }
 
-    /// What was verified in a valid run whose data are known to be as acknowledged.
+    /// Returns what was verified in a valid run whose data contain the acknowledged changes.
     fn proof(&self, record: &Record) -> &'static str {
         if record.checks.is_empty() { self.replies() } else { self.checked(record) }
     }
 
-    /// What the replies show in a valid run.
+    /// Returns what the replies show in a valid run.
     fn replies(&self) -> &'static str {
         "every statement was acknowledged"
     }
 
-    /// What the replies and the checks of the data show.
+    /// Returns what the replies and the checks of the data show.
     fn checked(&self, _: &Record) -> &'static str {
         self.replies()
     }
@@ -116,12 +116,12 @@ pub(super) trait Words: Spec {
         Vec::new()
     }
 
-    /// One interval as a line of a log.
+    /// Returns one interval as a line of a log.
     fn interval_line(&self, point: &Point, plan: &Plan) -> String {
         interval_line(point, plan)
     }
 
-    /// A table that compares several records, including those of other workloads.
+    /// Returns a table that compares several records, including records of other workloads.
     fn table_over(&self, _: &[Record]) -> Option<Table> {
         None
     }

@@ -21,9 +21,9 @@ fn is_default(plan: &Plan, cpus: u32) -> bool {
 /// Builds the commands of hints for one workload and server.
 pub(crate) struct Commands<'a> {
     workload: &'a str,
-    /// Without it, the command would measure another server.
+    /// Options of the server: without them, the command would measure another one.
     server: &'a str,
-    /// The options of the run and those of its server; `…` stands for options that are unknown here.
+    /// Options of the run and of its server; `…` stands for options that are unknown here.
     options: String,
     /// The options that select the store; `None` if the run is not stored.
     store: Option<&'a str>,

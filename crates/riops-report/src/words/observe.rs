@@ -65,9 +65,9 @@ impl Words for ObserveRun {
 
     fn replies(&self) -> &'static str {
         if self.command.is_empty() {
-            "observed for the whole time; the load is that of others"
+            "observed for the whole time; riops generated no load"
         } else {
-            "the command succeeded; the load is that of others"
+            "the command succeeded; riops generated no load"
         }
     }
 

@@ -58,7 +58,7 @@ impl Words for ScriptRun {
     }
 
     fn checked(&self, _: &Record) -> &'static str {
-        "every statement returned its row, and balances and history are those of the acknowledged transactions"
+        "every statement returned its row, and balances and history match the acknowledged transactions"
     }
 
     fn replies(&self) -> &'static str {

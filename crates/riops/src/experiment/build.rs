@@ -234,7 +234,7 @@ pub(super) fn commit_of(repository: &Path, revision: &str) -> Result<String> {
     }
 }
 
-/// What is known about the commits between a good and a bad one.
+/// The commits between a good and a bad one, as far as they are known.
 #[derive(Debug, Clone)]
 pub(super) struct Bisection {
     repository: PathBuf,
@@ -245,7 +245,7 @@ pub(super) struct Bisection {
     skipped: BTreeSet<String>,
 }
 
-/// What is done next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Next {
     Measure(String),
@@ -253,7 +253,7 @@ pub(super) enum Next {
     Found(Vec<String>),
 }
 
-/// What was found about a commit.
+/// Result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     Good,
@@ -268,7 +268,7 @@ impl Bisection {
 
     /// Returns the commit that divides the others best, unless no more may be measured.
     pub(super) fn next(&self, is_last: bool) -> Result<Next> {
-        // Those that divide best come first.
+        // git lists the commit with the best division first.
         let left = self.left(&["--bisect-all"])?;
         let mut known = left.into_iter().filter(|each| *each != self.bad);
         match known.find(|each| !is_last && !self.skipped.contains(each)) {

@@ -18,7 +18,7 @@ pub trait Bench {
     fn starting(&mut self, study: &Study, task: &Task, remaining: &Remaining);
 
     /// Brings the server and the dataset into the state that the run requires, measures the plan, and stores its
-    /// record. The inner error is that of the run. `is_first` is true for the first run of this process.
+    /// record. The inner error is the failure of the run. `is_first` is true for the first run of this process.
     ///
     /// # Errors
     /// If the record could not be stored.

@@ -92,7 +92,7 @@ impl Environment {
         })
     }
 
-    /// The properties of the client machine with their names, in the order in which differences are shown.
+    /// Returns the properties of the client machine with their names, in the order in which differences are shown.
     fn of_client(&self) -> Vec<(&'static str, String)> {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         vec![
@@ -105,7 +105,7 @@ impl Environment {
         ]
     }
 
-    /// Those of the server.
+    /// Returns the properties of the server with their names.
     fn of_server(&self) -> Vec<(&'static str, String)> {
         vec![
             ("address", self.address.clone()),

@@ -55,7 +55,7 @@ pub struct BisectSearch<'a> {
 /// The result of a search.
 #[derive(Debug)]
 pub struct Bisected {
-    /// What was measured and found.
+    /// The measured commits and the result.
     pub view: BisectView,
     /// The tests of the commit that was found.
     pub cause: Vec<Study>,

@@ -1,7 +1,7 @@
-//! Waits until the server does no more I/O for what was done before.
+//! Waits until the server has completed the I/O of earlier work.
 //!
-//! The devices of a server on this machine are observed directly, so that the work of other programs counts, too. Of
-//! any other server, only what PostgreSQL reports itself is visible.
+//! riops observes the devices of a server on this machine directly, so that the I/O of other programs counts, too. For
+//! any other server, it sees only the I/O that PostgreSQL reports.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use crate::probe::locations::Locations;
 use crate::probe::topology::Topology;
 use crate::server::{Connection, ConnectionError, Feature, shares_files};
 
-/// A device is idle if it is busy for at most this share of the time …
+/// Maximum busy share of an idle device.
 const BUSY_SHARE_MAX: f64 = 0.05;
-/// … and at most this many MB (10^6 bytes) per second are written. Without a visible device: as many are read,
-/// written and added to the WAL by the server.
+/// Maximum write rate of an idle device, in MB (10^6 bytes) per second. Without a visible device: maximum rate at which
+/// the server reads, writes and adds to the WAL.
 const MB_S_MAX: f64 = 1.0;
 /// Length of the intervals in which the activity is measured.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const ACTIVITY: &str = include_str!("../../sql/experiment/activity.sql");
 const ACTIVITY_17: &str = include_str!("../../sql/experiment/activity_17.sql");
 const ACTIVITY_15: &str = include_str!("../../sql/experiment/activity_15.sql");
 
-/// What is observed.
+/// The observed quantity.
 enum Source<'a> {
     Devices(Device),
     Server(&'a mut Connection, &'static str),
@@ -94,7 +94,7 @@ pub(super) fn await_idle(
         let (start, rest) = (Instant::now(), deadline.saturating_duration_since(Instant::now()));
         pause(INTERVAL.min(rest), interrupt)?;
         let Some(now) = source.read()? else { return Ok(()) };
-        // A shorter interval says nothing.
+        // A shorter interval is not conclusive.
         if rest < INTERVAL {
             wait.give_up(within, notify);
             return Ok(());
@@ -107,7 +107,7 @@ pub(super) fn await_idle(
     }
 }
 
-/// What was observed up to now.
+/// The observations up to now.
 #[derive(Default)]
 struct Wait {
     idle_intervals: u32,

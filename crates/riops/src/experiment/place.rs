@@ -18,13 +18,13 @@ pub type Select<'a> = &'a dyn Fn(&ServerChoice) -> Result<Target, SelectError>;
 /// Why an experiment ended without its result. It can be continued.
 #[derive(Debug, thiserror::Error)]
 pub enum ConductError {
-    /// What was asked for does not fit the experiment or the fleet.
+    /// The request does not fit the experiment or the fleet.
     #[error("{0}")]
     Refused(String),
     /// Another process does what would be necessary, or has ended too early.
     #[error("{0}")]
     Failed(String),
-    /// The machine or a server differs from that of the finished runs.
+    /// The machine or a server has changed since the finished runs.
     #[error(
         "the environment changed since the experiment started: {}; continue with --allow-changed",
         .0.join("; ")
@@ -42,7 +42,7 @@ pub enum ConductError {
     /// The clients could not meet.
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    /// A database of the experiment could not be made or dropped.
+    /// A database of the experiment could not be created or dropped.
     #[error(transparent)]
     Reset(#[from] ResetError),
     /// The server could not be brought into the state for a run.

@@ -273,7 +273,7 @@ impl CopyNames {
     }
 }
 
-/// What is known about a database.
+/// Known properties of a database.
 struct Found {
     comment: String,
     is_own: bool,

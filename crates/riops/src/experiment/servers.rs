@@ -240,7 +240,7 @@ impl Servers<'_> {
         Ok(choose_database(&target.server(), &experiment.database, self.interrupt)?)
     }
 
-    /// Stores the environment of the first run on a server. Fails if it differs from that of a stored experiment.
+    /// Stores the environment of the first run on a server. Fails if a stored experiment had another environment.
     fn require_unchanged(
         &mut self,
         experiment: &Experiment,

@@ -14,7 +14,7 @@ pub fn stored_definition(stored: &StoredExperiment) -> Result<Experiment, StoreE
         id: stored.id.to_string(),
         source: serde::de::Error::custom(error),
     })?;
-    // Its files, databases and runs are those of the id by which it was found.
+    // Its files, databases and runs have the id under which the experiment is stored.
     Ok(Experiment { id: stored.id.clone(), notes: stored.notes.clone(), ..experiment })
 }
 

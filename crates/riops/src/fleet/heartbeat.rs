@@ -49,20 +49,20 @@ pub(super) struct Shared {
     sent: usize,
 }
 
-/// Intervals on their way.
+/// Intervals that the agents exchange.
 #[derive(Debug, Default)]
 struct Points {
-    /// The last own ones.
+    /// Last intervals of this agent.
     own: VecDeque<Point>,
-    /// Number of the own ones.
+    /// Number of intervals of this agent so far.
     seen: u64,
-    /// Those of all agents by number, until all have sent them.
+    /// Intervals by their number and agent, until all agents have sent them.
     of_all: BTreeMap<u64, BTreeMap<u32, Point>>,
-    /// Those of all agents together that were not shown.
+    /// Merged intervals of all agents that were not shown yet.
     merged: Vec<Point>,
-    /// Number of the last of them.
+    /// Number of the first interval that was not merged yet.
     shown: u64,
-    /// Their thresholds, if a breach ends the run.
+    /// Thresholds of the merged intervals, if a breach ends the run.
     watch: Option<Watch>,
     /// Longest time for which the process did not run, in seconds.
     stopped_s: f64,
@@ -76,11 +76,11 @@ pub(super) struct Heartbeat {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread needs to know.
+/// Settings of the thread.
 #[derive(Debug)]
 pub(super) struct Pulse {
     pub(super) every: Duration,
-    /// Whether this agent shows the intervals of all.
+    /// Whether this agent shows the intervals of all agents.
     pub(super) shows_all: bool,
     pub(super) plan: Plan,
     pub(super) interrupt: Interrupt,
@@ -111,7 +111,7 @@ impl Drop for Heartbeat {
 }
 
 impl Shared {
-    /// Each use is complete, so that what a thread left that has panicked is not damaged.
+    /// Locks the meeting. A thread that panicked has not damaged it, because each use is complete.
     pub(super) fn meeting(&self) -> MutexGuard<'_, Meeting> {
         self.meeting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,7 +120,7 @@ impl Shared {
         self.points.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an own interval, to be sent with the next heartbeat. Returns those of all agents that became known.
+    /// Adds an interval of this agent, to be sent with the next heartbeat. Returns the new merged intervals of all agents.
     pub(super) fn exchange(&self, point: &Point) -> Vec<Point> {
         let mut points = self.points();
         points.seen += 1;
@@ -149,7 +149,7 @@ impl Shared {
         self.meeting().ask(INTERRUPT, &[]).map(drop)
     }
 
-    /// Sends a heartbeat, and reads those of the others if they are shown.
+    /// Sends a heartbeat, and reads the intervals of all agents if they are shown.
     fn tell(&self, is_told: &mut bool) -> Result<(), FleetError> {
         let json = self.own_points()?;
         let interrupt = &self.pulse.interrupt;
@@ -251,8 +251,8 @@ impl Points {
         }
     }
 
-    /// Merges the intervals that all `needed` agents have sent. One that they have not sent in time is left out. Returns the
-    /// threshold that they have breached together.
+    /// Merges the intervals that all `needed` agents have sent, without intervals that an agent has not sent in time. Returns
+    /// the threshold that the agents have breached together.
     fn merge(
         &mut self,
         needed: &BTreeSet<u32>,
@@ -290,7 +290,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Returns that of a plan that ends with a breach; `None` for another one.
+    /// Returns the watch of a plan that ends with a breach; `None` for any other plan.
     pub(super) fn of(plan: &Plan) -> Result<Option<Self>, HistogramError> {
         if !plan.abort_on_threshold {
             return Ok(None);
@@ -299,7 +299,7 @@ impl Watch {
         Ok(Some(Self { thresholds: plan.thresholds.clone(), sum, seconds: 0.0 }))
     }
 
-    /// Adds an interval of all agents. Returns a threshold that is breached since its start.
+    /// Adds an interval of all agents. Returns a threshold that all intervals so far breach.
     pub(super) fn add<'a>(
         &mut self,
         points: impl Iterator<Item = &'a Point>,
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(found("tps>5", &[&[fast()], &[fast()]]), [true, true]);
         assert_eq!(found("tps>5", &[&[fast(), fast()], &[fast(), fast()]]), [false, false]);
         assert_eq!(found("errors<4", &[&[fast(), fast()], &[fast(), fast()]]), [false, true]);
-        // The median of 3 of 1 ms and 5 of 9 ms is not that of either agent.
+        // The median of 3 times 1 ms and 5 times 9 ms is 9 ms; the mean of the agents' medians is 5 ms.
         assert_eq!(found("p50<8ms", &[&[fast(), fast()]]), [false]);
         assert_eq!(found("p50<8ms", &[&[fast(), point(&[9; 5])]]), [true]);
         assert!(Watch::of(&Plan::default()).unwrap().is_none());

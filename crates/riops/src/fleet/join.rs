@@ -22,15 +22,15 @@ const TAKEN: &str = include_str!("../../sql/fleet/taken.sql");
 const REFUSED: &str = include_str!("../../sql/fleet/refused.sql");
 const JOIN: &str = include_str!("../../sql/fleet/join.sql");
 
-/// A fleet of which no agent has had a heartbeat for this time, in seconds, is dead: one of the same name, and any other.
+/// A fleet without a heartbeat for this time, in seconds, is dead: a fleet of the same name, and any other fleet.
 const DEAD_AFTER_S: &str = "60";
 const FORGOTTEN_AFTER_S: &str = "600";
 
-/// What may differ between the plans that the agents were given. The seed may have been chosen at random: that of the founder is
-/// used. Workers and driver depend on the machine.
+/// Fields that may differ between the plans of the agents. The seed may be random: the founder's seed is used. Workers and
+/// driver depend on the machine.
 const OWN_FIELDS: [&str; 3] = ["seed", "workers", "driver"];
 
-/// What an agent does if there is a fleet of the name, or none.
+/// Behavior of an agent if a fleet of the name exists, and if none exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Enters it, or founds one.
@@ -50,9 +50,9 @@ pub struct Invitation<'a> {
     pub agents: u32,
     /// Number of this agent, from 0; `None`: a free one.
     pub agent: Option<u32>,
-    /// The plan of all.
+    /// The plan of all agents.
     pub plan: &'a Plan,
-    /// What identifies the server and the database, which must be the same for all.
+    /// Identity of the server and the database, which must be the same for all agents.
     pub server: &'a str,
     /// How long the agent waits for the others.
     pub within: Duration,
@@ -170,7 +170,7 @@ fn refused(name: &str, reason: impl Into<String>) -> FleetError {
     FleetError::Refused { name: name.to_owned(), reason: reason.into() }
 }
 
-/// Fails behind a pooler in transaction mode, where the locks of a session are those of others.
+/// Fails behind a pooler in transaction mode, where several clients share the session that holds a lock.
 fn require_dedicated(meeting: &mut Meeting, name: &str) -> Result<(), FleetError> {
     const PROCESS: &str = "select pg_backend_pid()";
     let connection = meeting.connected()?;
@@ -184,7 +184,7 @@ fn require_dedicated(meeting: &mut Meeting, name: &str) -> Result<(), FleetError
     Err(refused(name, text))
 }
 
-/// Enters the fleet in one transaction. Returns its id, the number of the agent, and the plan: that of its founder.
+/// Enters the fleet in one transaction. Returns the id of the fleet, the number of the agent, and the founder's plan.
 fn enter(
     meeting: &mut Meeting,
     invitation: &Invitation<'_>,
@@ -275,7 +275,7 @@ fn require_same(name: &str, own: &[String; 3], found: &[String]) -> Result<(), F
     let mut pairs = names.into_iter().zip(own.iter().zip(found));
     match pairs.find(|(_, (own, found))| own != found) {
         Some((what, (own, found))) => {
-            Err(refused(name, format!("its {what} is {found}, that of this agent is {own}")))
+            Err(refused(name, format!("its {what} is {found}, this agent's is {own}")))
         }
         None => Ok(()),
     }

@@ -174,8 +174,8 @@ impl Meeting {
         self.query(sql, &parameters)
     }
 
-    /// Returns what is known of all agents. Those without a heartbeat for `lost_after` are lost, unless this agent was
-    /// without the store itself: then they were, too.
+    /// Returns the state of all agents. Agents without a heartbeat for `lost_after` are lost, unless this agent could not
+    /// reach the store either.
     pub(super) fn state(&mut self, stage: u32, lost_after: Duration) -> Result<State, FleetError> {
         let lost_after_s = lost_after.as_secs_f64().to_string();
         let rows = self.ask(STATE, &[Some(&stage.to_string()), Some(&lost_after_s)])?;
@@ -202,7 +202,7 @@ impl Meeting {
         })
     }
 
-    /// Compares the own clock with that of the store, a few times.
+    /// Compares the own clock with the store's clock, a few times.
     pub(super) fn read_clock_again(&mut self) -> Result<(), FleetError> {
         self.read_clock(EXCHANGES_LATER)
     }
@@ -241,7 +241,7 @@ const RESOLUTION_S: f64 = 1e-6;
 /// Readings of the system clock: a process may lose its processor within one.
 const READINGS: usize = 5;
 
-/// What is known about the clock of the store. Its times are seconds since 1970.
+/// The offset to the store's clock, as far as it is known. Its times are seconds since 1970.
 #[derive(Debug, Clone)]
 pub(super) struct StoreClock {
     /// Origin of the own clock.
@@ -279,12 +279,12 @@ impl StoreClock {
         f64::midpoint(self.low_s, self.high_s)
     }
 
-    /// Returns half the length of the interval in which the offset is, in seconds.
+    /// Returns half the length of the interval that contains the offset, in seconds.
     pub(super) fn uncertainty_s(&self) -> f64 {
         (self.high_s - self.low_s) / 2.0
     }
 
-    /// Returns by how much the clock of the store is ahead of that of this machine, and the uncertainty of that, in seconds.
+    /// Returns how far the store's clock is ahead of this machine's clock, and the uncertainty, in seconds.
     pub(super) fn ahead_s(&self) -> (f64, f64) {
         let mut own = Self::new(self.origin);
         for _ in 0..READINGS {
@@ -296,7 +296,7 @@ impl StoreClock {
         (self.offset_s() - own.offset_s(), self.uncertainty_s() + own.uncertainty_s() + grown_s)
     }
 
-    /// Returns the instant of a time of the store; the origin if it is before that.
+    /// Returns the instant of a time of the store's clock; the origin if the time is earlier.
     ///
     /// # Errors
     /// [`FleetError::TooFar`] if it is later than any that riops sets.

@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(known(&mpi), (Some(0), Some(2)));
         assert_eq!(known(&[("PMI_RANK", "1"), ("PMI_SIZE", "4")]), (Some(1), Some(4)));
         assert_eq!(known(&[("FLUX_TASK_RANK", "5"), ("FLUX_JOB_SIZE", "6")]), (Some(5), Some(6)));
-        // A size without a rank may be that of a whole job.
+        // A size without a rank may be the size of a whole job.
         assert_eq!(known(&[("SLURM_NTASKS", "8")]), (None, None));
     }
 }

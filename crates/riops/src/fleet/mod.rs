@@ -64,12 +64,12 @@ const LEAVE: &str = include_str!("../../sql/fleet/leave.sql");
 const REMOVE: &str = include_str!("../../sql/fleet/remove.sql");
 const ABANDON: &str = include_str!("../../sql/fleet/abandon.sql");
 
-/// Bounds of the time between two heartbeats, which is that of the intervals within them.
+/// Bounds of the time between two heartbeats; within them, it is the length of an interval.
 const HEARTBEAT_MIN: Duration = Duration::from_secs(1);
 const HEARTBEAT_MAX: Duration = Duration::from_secs(5);
-/// Time from the agreement to the start, besides two questions of each agent: all must have learned of it.
+/// Time from the agreement to the start, in addition to two polls of each agent: all agents must learn of it in time.
 const HEAD_START: Duration = Duration::from_secs(1);
-/// All agents together ask for the state this often per second, and each at most ten times.
+/// All agents together poll the state this often per second, and each agent at most ten times per second.
 const POLLS_PER_S: f64 = 100.0;
 const POLL_MIN: Duration = Duration::from_millis(100);
 
@@ -103,17 +103,17 @@ pub struct Fleet {
     run: Option<Uuid>,
     /// Number of stages for which the sessions were connected.
     stage: u32,
-    /// By how much the clock of the store was ahead of that of this machine at the start of each stage, in seconds.
+    /// Lead of the store's clock over this machine's clock at the start of each stage, in seconds.
     ahead_s: Vec<f64>,
     heartbeat: Heartbeat,
     every: Duration,
     interrupt: Interrupt,
-    /// What had interrupted the run when the waits after the measurement began; `None` before that.
+    /// Signal that had interrupted the run when the waits after the measurement began; `None` before them.
     signal_before_end: Option<Signal>,
     is_conductor: bool,
-    /// Whether the changes of this agent are in the ledger. Without one, there is nothing to verify.
+    /// Whether the changes of this agent are in the ledger. Without a ledger, there is nothing to verify.
     has_settled: bool,
-    /// Whether the others have been told how this agent ended.
+    /// Whether the other agents know how this one ended.
     is_over: bool,
 }
 
@@ -203,7 +203,7 @@ impl Fleet {
         Span::of_seconds(f64::from(self.share.agents) / POLLS_PER_S).0.max(POLL_MIN)
     }
 
-    /// Waits until the next question.
+    /// Waits until the next poll.
     fn pause(&self) -> Result<(), FleetError> {
         if self.interrupt.pause(self.poll_every()) {
             return Ok(());
@@ -211,8 +211,8 @@ impl Fleet {
         Err(FleetError::Interrupted)
     }
 
-    /// Waits until the next question of an agent that has measured. A signal ends the wait, but not the one that ended the run, or
-    /// an interrupt of another agent: the others end then as well.
+    /// Waits until the next poll of an agent that has measured. Only a new signal ends the wait. After the signal that ended the
+    /// run, or an interrupt of another agent, the other agents end as well, so the wait goes on.
     fn pause_at_the_end(&mut self) -> Result<(), FleetError> {
         let signal = Signal(self.interrupt.signal());
         if signal != *self.signal_before_end.get_or_insert(signal) {
@@ -228,7 +228,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Exchanges an interval. Returns those of all agents that became known: only the first agent learns them.
+    /// Exchanges an interval. Returns the new merged intervals of all agents; only the first agent reads them.
     pub fn exchange(&self, point: &Point) -> Vec<Point> {
         self.heartbeat.shared.exchange(point)
     }
@@ -269,7 +269,7 @@ impl Fleet {
     fn conducts(&mut self) -> Result<bool, FleetError> {
         let rows = self.heartbeat.shared.meeting().ask(CONDUCT, &[])?;
         let reply = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
-        // A lock that was lost with its session may be that of another agent.
+        // A lock that was lost with its session may belong to another agent.
         self.is_conductor = reply.as_deref() == Some("t");
         Ok(self.is_conductor)
     }
@@ -379,7 +379,7 @@ impl Fleet {
         }
     }
 
-    /// Removes the row of this agent, and those of the dead; the last one removes the fleet.
+    /// Removes the rows of this agent and of lost agents; the last agent removes the fleet.
     fn leave(&self) -> Result<(), FleetError> {
         let lost_after_s = lost_after(self.every).as_secs_f64().to_string();
         let mut meeting = self.heartbeat.shared.meeting();

@@ -23,12 +23,12 @@ const SETTINGS: [&str; 6] = [
     "bonjour_name",
 ];
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The address of a host.
     Host,
-    /// What people wrote: a number with dots may be a version, and a link is meant for readers.
+    /// A text of a user: a number with dots may be a version, and a link is meant for readers.
     Written,
     /// A message of a server or of riops.
     Message,
@@ -42,7 +42,7 @@ fn json_of(value: &impl Serialize) -> Result<Value, serde_json::Error> {
 }
 
 impl Kind {
-    /// What the texts in a field with this key are; `None`: they have no host.
+    /// Returns the kind of the texts in a field with this key; `None`: they contain no host.
     fn of(key: &str) -> Option<Self> {
         match key {
             // Versions may have the form of an address.

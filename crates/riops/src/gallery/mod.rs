@@ -106,14 +106,14 @@ struct Index<'a> {
 }
 
 impl Gallery {
-    /// A site with this title.
+    /// Returns an empty site with this title.
     pub fn new(title: String, with_hosts: bool) -> Self {
         let hosts = (!with_hosts).then(Hosts::default);
         Self { title, hosts, runs: Vec::new(), entries: Vec::new() }
     }
 
-    /// Learns the hosts of a record. Those of all records are known before the first one is published, because the texts of one may
-    /// name the host of another one.
+    /// Learns the hosts of a record. The hosts of all records must be known before the first record is published, because the
+    /// texts of one record may name the host of another.
     ///
     /// # Errors
     /// [`GalleryError::Json`]
@@ -328,7 +328,7 @@ fn row(record: &Record) -> Vec<Cell> {
     let figure = headline(record);
     let found = badge(record.validity(), record.status.as_str(), &record.marks().join(", "));
     let name = record.label.as_ref().map(|label| format!(" · {label}")).unwrap_or_default();
-    // Those by which the runs of an experiment are found again say nothing to readers.
+    // The tags that link a run to its experiment are of no use to readers.
     let is_own = |key: &str| [tag::EXPERIMENT, tag::BLOCK, tag::TURN].contains(&key);
     let tags = record.tags.iter().filter(|(key, _)| !is_own(key));
     let tags = tags.map(|(key, value)| format!("{key}={value}"));

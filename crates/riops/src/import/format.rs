@@ -134,9 +134,9 @@ pub enum Column7 {
 pub struct Settings {
     /// Format of all files; `None`: recognized from the contents.
     pub format: Option<Format>,
-    /// Label of the runs; of records, it replaces theirs.
+    /// Label of the runs; it replaces the label of records.
     pub label: Option<String>,
-    /// Tags of the runs, in addition to those of records.
+    /// Tags of the runs, in addition to the tags of records.
     pub tags: BTreeMap<String, String>,
     /// Start of the run, if its results do not contain it.
     pub started_at: Option<Timestamp>,

@@ -93,11 +93,11 @@ fn plain(text: &str) -> String {
 
 /// A report while it is read.
 pub(super) trait Report: Default {
-    /// The format, whose name is that of the tool.
+    /// The format, which has the name of the tool.
     const FORMAT: Format;
 
-    /// Returns the report that begins with this line, if the line does not belong to this one. Without a header, it has
-    /// that of this one.
+    /// Returns the report that begins with this line, or `None` if the line belongs to this report. A report without a header
+    /// takes the header of this one.
     fn next(&self, line: &str) -> Option<Self>;
 
     /// Reads a line. Lines of other programs are ignored.
@@ -228,14 +228,14 @@ fn unreported(found: &Found) -> Vec<String> {
         .collect()
 }
 
-/// The start of each run, and where it comes from. A tool that redirects its output ends when the file was last modified, and
-/// each run before ends when the next one starts.
+/// Returns the start of each run, and where it comes from. A tool that redirects its output ends when the file was last
+/// modified, and each earlier run ends when the next one starts.
 fn starts(
     found: &[(Format, Found)],
     origin: &ImportSource<'_>,
     settings: &Settings,
 ) -> Vec<(Timestamp, StartSource)> {
-    /// The resolution of starts: the order of the runs is that of the text.
+    /// Minimum distance of two starts, so that the runs are ordered as in the text.
     const LEAST: SignedDuration = SignedDuration::from_millis(1);
     let mut starts = Vec::new();
     let mut next: Option<Timestamp> = None;

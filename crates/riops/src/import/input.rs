@@ -10,11 +10,11 @@ use super::error::ImportError;
 use super::format::Format;
 use crate::host::files::{line_limited, rest_limited, too_large};
 
-/// Bytes from which the format is recognized.
+/// Number of bytes from which the format is recognized.
 const HEAD_BYTES: u64 = 64 * 1024;
 /// Maximum size of a table, and of a text in UTF-16: they are read as a whole. Others may be larger.
 const WHOLE_BYTES_MAX: u64 = 512 << 20;
-/// Maximum size of a line of a log. Those of pgbench have at most 16 numbers.
+/// Maximum size of a line of a log. A line of pgbench has at most 16 numbers.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 /// The part of a line of other programs that is read.
 const TEXT_LINE_BYTES_MAX: u64 = 1 << 20;
@@ -130,7 +130,7 @@ impl Input {
     }
 
     /// Calls `each` for each line of a text, with its number from 1, and returns whether the text contains bytes that are
-    /// not UTF-8, which are replaced. Of a very long line, only the start is read.
+    /// not UTF-8, which are replaced. Reads only the start of a very long line.
     pub(super) fn for_each_text_line(
         mut self,
         mut each: impl FnMut(u64, &str),

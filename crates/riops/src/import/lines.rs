@@ -168,7 +168,7 @@ fn printed(raw: &str) -> (String, Cow<'_, str>) {
     (String::new(), without_escapes(last_written(raw)))
 }
 
-/// What follows the last return to the start of the line.
+/// Returns the text after the last return to the start of the line.
 fn last_written(line: &str) -> &str {
     line.rsplit('\r').next().unwrap_or(line)
 }

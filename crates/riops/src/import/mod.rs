@@ -2,7 +2,7 @@
 //!
 //! Reads texts and returns records; only `ybio` opens a connection, and only `storing` and `records` use a store. An
 //! imported run never looks like one that riops measured: its workload is `imported`, and its verdict says that
-//! nothing was verified. What the results do not contain is absent.
+//! nothing was verified. Values that the results do not contain are absent.
 
 mod error;
 mod format;

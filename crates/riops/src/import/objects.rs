@@ -18,7 +18,7 @@ pub(super) struct Objects {
     bytes_max: u64,
 }
 
-/// What was read last.
+/// Kind of the last token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// The start of the text, an object or the end of an array.

@@ -1,5 +1,5 @@
-//! Records of riops: exported ones (an object, an array, or several objects one after the other), and those of a store,
-//! which is a SQLite file.
+//! Records of riops: exported records (an object, an array, or several objects one after the other), and the records of a
+//! store, which is a SQLite file.
 
 use std::fs::File;
 use std::io::Read;
@@ -44,7 +44,7 @@ fn mark(record: &mut Record, settings: &Settings) {
     record.plan.tags.extend(settings.tags.clone());
 }
 
-/// What is read before the rest: it may have another form in a newer version.
+/// The fields that are read first: the rest may have another form in a newer version.
 #[derive(Deserialize)]
 struct Head {
     schema: Option<u64>,

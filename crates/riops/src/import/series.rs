@@ -13,7 +13,7 @@ const GAP_INTERVALS_MIN: f64 = 3.0;
 #[derive(Debug, Default)]
 pub(super) struct Series {
     points: Vec<Point>,
-    /// Number of intervals of a point, and of those in the last one; 0 is one.
+    /// Number of intervals of a point, and number of intervals in the last point; a step of 0 is one interval.
     step: usize,
     in_last: usize,
     /// End and length of the last interval.
@@ -27,7 +27,7 @@ impl Series {
         self.last.map_or(0.0, |(end_s, _)| end_s)
     }
 
-    /// Returns the length of the interval that ends at `t_s`. After a gap, it is that of the interval before.
+    /// Returns the length of the interval that ends at `t_s`. After a gap, it is the length of the previous interval.
     pub(super) fn interval_length(&self, t_s: f64) -> f64 {
         match self.last {
             Some((end_s, seconds)) if t_s - end_s >= GAP_INTERVALS_MIN * seconds => seconds,

@@ -62,8 +62,8 @@ fn is_same_id(record: &Record, other: &Record) -> bool {
     other.id.to_string().ends_with(lasting(&id, record))
 }
 
-/// Returns the stored run with the same id. For a run of another tool, the time in the id may be that of the
-/// file; the rest is a hash of its results.
+/// Returns the stored run with the same id. The id of a run of another tool may contain the time of the file; the rest of
+/// the id is a hash of the results.
 fn existing(store: &Store, record: &Record) -> Result<Option<Record>, StoreError> {
     let id = record.id.to_string();
     match store.find(lasting(&id, record)) {
@@ -73,8 +73,8 @@ fn existing(store: &Store, record: &Record) -> Result<Option<Record>, StoreError
     }
 }
 
-/// Whether two records have the same results. Label and tags may have been changed since. Of other tools, only the
-/// results count: the same ones may come from a file and from a database.
+/// Whether two records have the same results. Label and tags may have been changed since. For other tools, only the
+/// results count: a file and a database may contain the same ones.
 fn is_same(one: &Record, other: &Record) -> bool {
     if one.imported.is_some() && other.imported.is_some() {
         let stages = |record: &Record| {

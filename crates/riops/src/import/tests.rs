@@ -345,7 +345,7 @@ fn several_results_of_sysbench_under_one_header_are_several_runs() {
     assert_eq!(run(&records[1]).version.as_deref(), Some("1.0.20"));
     let text = format!("{text}Number of threads: 4\n{}", sysbench(800, 2));
     assert_eq!(rates(&runs(&text))[2], (4, 800, 400));
-    // Without a header, the number of threads is that of the events.
+    // Without a header, the number of threads comes from the mean of the events.
     assert_eq!(rates(&runs(&sysbench(100, 1))), [(2, 100, 100)]);
 }
 

@@ -121,7 +121,7 @@ fn row_of(json: &str) -> Result<Row, String> {
     Ok(values.into_iter().filter_map(|(column, value)| Some((column, value?))).collect())
 }
 
-/// Returns the runs in a text. What precedes the table, such as the command that printed it, is ignored.
+/// Returns the runs in a text. Lines before the table, such as the command that printed it, are ignored.
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
     let mut runs = Vec::new();
     let before: usize =

@@ -24,7 +24,7 @@ use crate::report::experiment::view;
 /// A comment keeps the connection open if nothing happens.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The stored runs, as `riops runs list --output json` prints them. The query is that of the list of runs.
+/// Returns the stored runs, as `riops runs list --output json` prints them. The query is the same as for the list of runs.
 pub(super) async fn runs(State(app): Shared, RawQuery(query): RawQuery) -> Answer {
     let filter = Filters::parse(&Query::parse(&query.unwrap_or_default()))?.filter;
     let runs = app.stored.any(move |store| Ok(store.list(&filter)?)).await?;

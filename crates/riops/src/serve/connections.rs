@@ -38,8 +38,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// The timeouts are those of nginx, rounded down. The connections are far below the limit on open files; half of
-    /// them suffice for a proxy, whose clients all have its address.
+    /// The timeouts come from nginx, rounded down. The number of connections is far below the limit on open files; half of
+    /// it suffices for a proxy, whose clients all have its address.
     pub(super) const DEFAULT: Self = Self {
         header: Duration::from_secs(30),
         body: Duration::from_secs(30),
@@ -76,8 +76,7 @@ impl Connections {
         Self { limits, table: Arc::default() }
     }
 
-    /// Admits a connection, and closes the one that has been idle for longest if there are too many. Returns `None` if
-    /// there are too many and none is idle.
+    /// Admits a connection. With too many connections, closes the longest idle one, and returns `None` if none is idle.
     pub(super) fn admit(&self, address: IpAddr) -> Option<Place> {
         let address = client(address);
         let mut table = lock(&self.table);

@@ -92,10 +92,10 @@ const PAGE_MAX: u32 = 10_000;
 /// The filters: dates are in `since` and `until`, and `valid` is `yes` or `no`.
 const NAMES: [&str; 6] = ["workload", "label", "tag", "valid", "since", "until"];
 
-/// What the list shows.
+/// Filters, order and page of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Filters {
-    /// Those of [`NAMES`] that are set.
+    /// Filters of [`NAMES`] that are set.
     #[serde(flatten)]
     given: BTreeMap<&'static str, String>,
     /// Column, with `:asc` or `:desc`.

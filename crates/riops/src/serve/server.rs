@@ -80,7 +80,7 @@ async fn serve(
     tokio::pin!(stopping);
     loop {
         tokio::select! {
-            // That of axum, which waits if there are too many open files.
+            // The method of axum waits if there are too many open files.
             (stream, address) = Listener::accept(&mut listener) => {
                 if let Some(place) = connections.admit(address.ip()) {
                     tasks.spawn(connection(stream, place, router.clone(), limits, stop.clone()));
@@ -114,7 +114,7 @@ async fn connection(
     let served = http.serve_connection(stream, service_fn(answer));
     tokio::pin!(served);
     tokio::select! {
-        // The errors are those of the client.
+        // An error concerns only this client.
         _ = &mut served => return,
         () = place.closed() => return,
         () = stopped(stop) => served.as_mut().graceful_shutdown(),

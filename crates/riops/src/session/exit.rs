@@ -1,4 +1,4 @@
-//! The exit codes of runs: processes end with them, and the agents of a fleet tell each other the one of its run.
+//! The exit codes of runs: processes end with them, and the agents of a fleet exchange the exit code of their run.
 
 use crate::record::{ObservedRecord, Record, Status};
 
@@ -11,7 +11,7 @@ pub const BREACHED: u8 = 99;
 /// Interrupted by the user.
 pub const INTERRUPTED: u8 = 130;
 
-/// Returns the exit code of a run: that of an observed command, if it failed.
+/// Returns the exit code of a run: the observed command's exit code, if that command failed.
 pub fn exit_code(record: &Record) -> u8 {
     let observed = record.stages.iter().find_map(|stage| stage.observed.as_ref());
     if let Some(code) = observed.and_then(ObservedRecord::shell_code).filter(|&code| code != 0) {

@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 20;
 /// A symbolic link is not followed.
 const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
-/// What is locked.
+/// The locked experiment.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LockKey<'a> {
     /// The experiment with this id.

@@ -34,7 +34,7 @@ pub struct StoredExperiment {
     pub created_at: Timestamp,
     /// Its definition, as JSON.
     pub definition: String,
-    /// What is known since.
+    /// The part that changes.
     pub state: ExperimentState,
     /// What people wrote about it.
     pub notes: Vec<Note>,
@@ -211,7 +211,7 @@ fn find(
     let row = session.query(EXPERIMENT, &[id.into()])?.into_iter().next();
     let row = row.ok_or_else(|| StoreError::ExperimentNotFound(id.to_owned()))?;
     let mut row = Reader::new(location, row);
-    // Rust evaluates them in this order, which is that of the columns.
+    // Rust evaluates the calls in this order, which is the order of the columns.
     let (id, name, kind, created_at) = (row.read()?, row.read()?, row.read()?, row.read()?);
     let (finished_at, definition) = (row.read()?, row.read()?);
     let state = ExperimentState { finished_at, failures: row.read()?, environment: row.read()? };

@@ -94,7 +94,7 @@ impl Backend for Postgresql {
     }
 
     fn lock(&self, key: LockKey<'_>) -> Result<Option<ExperimentLock>, StoreError> {
-        // In a dedicated session: that of the store is replaced without notice if it is lost.
+        // The lock has its own session: a lost session of the store is replaced without notice.
         ExperimentLock::postgresql(&self.location, self.connect(&self.interrupt)?, key)
     }
 

@@ -42,8 +42,8 @@ const DISK_LIMIT: &str = include_str!("../../sql/store/device_limit.sql");
 const DELETE_DISK_LIMIT: &str = include_str!("../../sql/store/device_limit_delete.sql");
 const WRITABLE: &str = include_str!("../../sql/store/writable.sql");
 
-/// Opens the store; creates it if necessary. Of all directories, only that of [`default_path`](super::default_path) is
-/// created: any other one may be a typing error.
+/// Opens the store; creates it if necessary. Creates only the directory of [`default_path`](super::default_path): any other
+/// missing directory may be a typing error.
 ///
 /// # Errors
 /// [`StoreError`] if the store cannot be accessed, or was written by another version of riops.

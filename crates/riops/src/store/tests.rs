@@ -1,5 +1,5 @@
-//! Tests of the SQLite file. What all backends have in common is tested in
-//! `riops-cli/tests/integration/stores.rs`, where a PostgreSQL server is available.
+//! Tests of the SQLite file. Tests of all backends are in `riops-cli/tests/integration/stores.rs`, where a PostgreSQL
+//! server is available.
 
 use std::path::Path;
 

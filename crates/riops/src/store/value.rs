@@ -5,7 +5,7 @@ use crate::figure::Value;
 /// The values of one row, with the names of their columns.
 pub(super) type Fields = Vec<(&'static str, Value)>;
 
-/// Makes a row from names and values, and from the fields of values: their names are those of columns.
+/// Makes a row from names and values, and from the fields of values, whose names are the names of columns.
 macro_rules! fields {
     ($($name:ident: $value:expr),+ $(,)? $(; $($of:expr => { $($field:ident),+ $(,)? }),+)?) => {{
         let row: $crate::store::value::Fields = vec![

@@ -1,4 +1,4 @@
-//! The plan checks of a session: those of its setup, and those of the executions that its generator has noted.
+//! Checks the plans of a session: of the statements of its setup, and of the executions that its generator noted.
 
 use riops_wire::backend::ServerError;
 
@@ -8,7 +8,7 @@ use crate::engine::window::Window;
 use crate::workload::access::Executed;
 use riops_model::units::Nanos;
 
-/// Number of transactions of a session before the first check of the plans of what it has executed.
+/// Number of transactions of a session before it first checks the plans of its executed statements.
 const FIRST_TRANSACTIONS: u64 = 4;
 
 impl Session {

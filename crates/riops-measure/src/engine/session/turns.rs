@@ -59,7 +59,7 @@ impl Session {
         self.proceed(flight, now, None)
     }
 
-    /// Starts another attempt of a transaction: with the same bytes, or with `redraw` with those of new random values.
+    /// Starts another attempt of a transaction: with the same bytes, or with new random values if `redraw`.
     pub(in crate::engine) fn resend(
         &mut self,
         mut flight: Box<InFlight>,

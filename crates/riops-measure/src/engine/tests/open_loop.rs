@@ -57,7 +57,8 @@ fn each_step_of_a_profile_accounts_for_the_transactions_that_were_due_in_it() {
         assert_eq!(counts.iter().flatten().sum::<u64>(), starts.intended);
         counts.iter().map(|step| step.iter().sum()).collect::<Vec<u64>>()
     };
-    // The ramp exceeds the capacity of the server. What was due in it is counted there, whenever it is answered.
+    // The ramp exceeds the capacity of the server. A transaction counts in the step in which it was due, whenever it is
+    // answered.
     let steps = ["500:100ms", "4e6..0:100ms", "1000:100ms"];
     assert_eq!(profile(steps, false), [50, 200_000, 100]);
     assert_eq!(profile(["0..1000:100ms", "0:100ms", "100:100ms"], false), [50, 0, 10]);
@@ -89,7 +90,7 @@ fn reports_the_starts_of_the_warmup_that_still_wait_when_the_measurement_starts(
     let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
     let starts = result.workers.starts.unwrap();
     let acknowledged: u64 = result.workers.acknowledged.iter().map(|each| each.transactions).sum();
-    // Of the 100,000 starts of the warm-up, those waited that were not sent until then.
+    // The backlog is the number of the 100,000 starts of the warm-up that were not sent before the measurement.
     assert!(starts.backlog_before > 0 && starts.backlog_before <= 100_000, "{starts:?}");
     assert!(starts.backlog_before + acknowledged >= 100_000, "{starts:?} {acknowledged}");
 }

@@ -22,7 +22,7 @@ select 2;
 end;
 select :m as m \\aset
 ";
-/// What the simple protocol does not have.
+/// A pipeline, which the simple protocol does not support.
 const PIPELINE: &str = "\\startpipeline
 insert into t values (:m);
 \\syncpipeline
@@ -224,7 +224,7 @@ fn a_parameter_without_a_value_is_an_error() {
     let errors = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
     let plan = Plan { errors, ..plan(Stop::Transactions(4), 1, 1) };
     let server = FakeServer::start(|_, request| reply(request)).unwrap();
-    // The column is not the one of the reply.
+    // The reply has another column.
     let text = "select 1 as m \\gset\nselect :other;\n";
     let result = run_script(text, &plan, server.folder()).unwrap();
     let entry = &result.workers.recorder.errors.entries[0];

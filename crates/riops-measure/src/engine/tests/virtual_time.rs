@@ -138,7 +138,7 @@ pub(super) fn worker<C: Clock>(
     (worker, received)
 }
 
-/// What a worker produced.
+/// Results of a worker.
 struct Ran {
     report: WorkerReport,
     allocations: u64,

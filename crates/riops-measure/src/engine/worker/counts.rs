@@ -1,4 +1,4 @@
-//! What the transactions of a worker came to: its report, its intervals, and its part of the log.
+//! Counts the transactions of a worker: in its report, its intervals, and its part of the log.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -210,7 +210,7 @@ impl Counts {
         recorder.error(&Failure { sqlstate, message, retried, attempt, node, now });
     }
 
-    /// Counts an error that is not that of an attempt.
+    /// Counts an error that does not belong to an attempt of a transaction.
     pub(super) fn error(
         &mut self,
         session: &Session,

@@ -1,4 +1,4 @@
-//! What follows from the outcomes of transactions, plan checks and connections.
+//! Handles the outcomes of transactions, plan checks and connections.
 //!
 //! A transaction succeeds, is retried, fails, or has an unknown outcome. A session whose connection is lost
 //! requests a new one.

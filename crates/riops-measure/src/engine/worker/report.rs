@@ -1,5 +1,4 @@
-//! What a worker sends to the main thread: plain data.
-//! Also the intervals that it sends while it runs.
+//! The report of a worker to the main thread, and the intervals that it sends while it runs: plain data.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
@@ -111,7 +110,7 @@ impl Starts {
 /// Maximum number of sessions whose error is reported.
 pub(in crate::engine) const ENDED_MAX: usize = 1_000;
 
-/// What a worker, or all workers of a stage, did.
+/// Results of a worker, or of all workers of a stage.
 #[derive(Debug)]
 pub struct WorkerReport {
     /// Counts and histograms.
@@ -150,9 +149,9 @@ pub struct WorkerReport {
     pub failure: Option<SessionError>,
     /// Sessions that an error has ended, up to a maximum. The commands of a worker are numbered over all scripts.
     pub ended_sessions: Vec<EndedSessionRecord>,
-    /// Of one worker: the end of its last counted transaction.
+    /// End of the last counted transaction of one worker.
     pub(in crate::engine) last_end: Nanos,
-    /// Of one worker: completed intervals that could not be sent because the channel was full, oldest first.
+    /// Completed intervals of one worker that could not be sent because the channel was full, oldest first.
     pub(in crate::engine) unsent: VecDeque<Box<IntervalPart>>,
 }
 

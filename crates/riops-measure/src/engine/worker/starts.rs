@@ -1,5 +1,5 @@
-//! What the plan requires of the transaction loop, and when transactions start: at once in the closed loop, else at the
-//! intended starts of the stage. A session that has nothing to do claims the next start and waits for it.
+//! The rules of the plan for the transaction loop, and the times at which transactions start: at once in the closed
+//! loop, otherwise at the intended starts of the stage. An idle session claims the next start and waits for it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Rules {
     }
 }
 
-/// What a session with a free slot does next.
+/// Next action of a session with a free slot.
 pub(super) enum Next {
     /// It starts a transaction.
     Start { intended: Nanos, claimed: bool },
@@ -141,7 +141,8 @@ impl StartQueue {
         self.parked.front().map(|(_, start)| *start)
     }
 
-    /// Returns the session whose start is due, and that start, which is that of the session to be resumed.
+    /// Returns the session whose start is due, with this start. The start remains claimed for the session that is
+    /// resumed.
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(usize, Nanos)> {
         self.awaited().filter(|&start| start <= now)?;
         let (number, start) = self.parked.pop_front()?;
@@ -149,8 +150,8 @@ impl StartQueue {
         Some((number, start))
     }
 
-    /// Passes the start on that the resumed session has not begun, to the session that waits for the next one. Returns
-    /// whether it was begun.
+    /// Returns whether the resumed session has begun its start. If not, passes the start to the session that waits for
+    /// the next start.
     pub(super) fn is_begun(&mut self) -> bool {
         let (Some(start), Some(unclaimed)) = (self.claimed.take(), &self.unclaimed) else {
             return true;
@@ -175,8 +176,8 @@ impl StartQueue {
         Some(if self.reports_backlog { unclaimed.backlog(before_end) } else { 0 })
     }
 
-    /// Returns the starts that sessions have claimed in a measurement that has ended at `end`, and notes for how long those
-    /// waited that were not begun.
+    /// Returns the starts that sessions have claimed in a measurement that ended at `end`, and notes how long the
+    /// starts waited that were not begun.
     pub(super) fn report(
         &mut self,
         window: &Window,

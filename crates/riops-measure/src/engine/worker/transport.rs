@@ -1,4 +1,5 @@
-//! How the bytes of the sessions come and go: a poller, and with the driver `io_uring` a ring for the sockets without TLS.
+//! Sends and receives the bytes of the sessions: with a poller, and with the driver `io_uring` also a ring for the
+//! sockets without TLS.
 //!
 //! The poller remains for the other sockets and for wake-ups by other threads: the ring reports when it has events.
 
@@ -36,7 +37,7 @@ pub(in crate::engine) struct Transport {
 }
 
 impl Transport {
-    /// Creates the transport of this number of sessions. `ring` is that of the driver `io_uring`.
+    /// Creates the transport of this number of sessions. The driver `io_uring` requires a `ring`.
     pub(in crate::engine) fn new(poll: Poll, ring: Option<Box<Ring>>, sessions: usize) -> Self {
         Self {
             poll,

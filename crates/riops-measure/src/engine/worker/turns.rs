@@ -80,7 +80,8 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    /// Continues a paused transaction, unless its connection was lost. The output is that of a command of the shell.
+    /// Continues a paused transaction, unless its connection was lost. `output` is the result of a command of the
+    /// shell.
     pub(super) fn wake(&mut self, number: usize, now: Nanos, output: Option<&ShellOutput>) {
         let session = self.sessions.get_mut(number);
         let Some(mut flight) = session.and_then(|session| session.paused.take()) else {

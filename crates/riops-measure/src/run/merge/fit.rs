@@ -63,7 +63,8 @@ impl Part {
         }
     }
 
-    /// Returns the part of a client of which nothing else is known. Its number is that of its share, otherwise `number`.
+    /// Returns the part of a client that only its record describes. Its number comes from its share, otherwise from
+    /// `number`.
     pub fn of(number: u32, record: Record) -> Self {
         let number = record.plan.share.map_or(number, |share| share.agent);
         let host = record.client.machine.host.clone();
@@ -87,7 +88,7 @@ pub(super) fn require_fit(records: &[&Record]) -> Result<(), MergeError> {
         if let Some(share) = other.plan.share
             && earlier.clone().any(|record| record.plan.share == Some(share))
         {
-            return unfit(format!("two runs are those of agent {}", share.agent));
+            return unfit(format!("two runs belong to agent {}", share.agent));
         }
         let has_same_seed = |record: &&&Record| {
             record.plan.seed == other.plan.seed && record.plan.share == other.plan.share
@@ -158,8 +159,8 @@ fn differing_plan(first: &Record, other: &Record) -> Result<Option<String>, Merg
         .map_err(|error| MergeError::Unfit(error.to_string()))
 }
 
-/// Returns the first field in which two plans differ, except for those that are `ignored`, with both values. `names` say whose
-/// plans they are.
+/// Returns the first field in which two plans differ, except `ignored` fields, with both values. `names` identify the
+/// plans.
 ///
 /// # Errors
 /// [`serde_json::Error`] if a plan is no JSON.
@@ -186,7 +187,7 @@ pub fn differing_plans(
 
 /// The windows of the clients are one if they have at least this share in common: repeated runs differ by more.
 const ONE_WINDOW_SHARE: f64 = 0.99;
-/// With a smaller common share, the latencies are those of another load for a relevant part of the time.
+/// With a smaller common share, the latencies describe another load for a relevant part of the time.
 pub(super) const VALID_SHARE: f64 = 0.9;
 
 /// The windows of all clients of a stage.

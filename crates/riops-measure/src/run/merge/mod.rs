@@ -1,17 +1,17 @@
 //! One record of runs that took place at the same time on the same server, from several clients.
 //!
-//! Counts and histograms are added, so percentiles are those of all transactions. What cannot be added is absent: percentiles
-//! of which only the value is known. Counters of the server are those of the first client, because each of them reads the same
-//! ones. Pure: reads records, and returns one.
+//! Counts and histograms are added, so percentiles cover all transactions. Values that cannot be added are absent:
+//! percentiles without a histogram. Counters of the server come from the first client, because each client reads the
+//! same ones. Pure: reads records, and returns one.
 
-/// Adds these fields of another value to those of a sum.
+/// Adds these fields of another value to the fields of a sum.
 macro_rules! add {
     ($sum:ident, $each:expr, $($field:ident),+ $(,)?) => {
         { $($sum.$field += $each.$field;)+ }
     };
 }
 
-/// Returns the sum of the parts that some of several values have, with the sums of these fields.
+/// Returns the sum of these fields over the values that have the part.
 macro_rules! total {
     ($values:ident, $part:ident: $($field:ident),+) => {
         $values.iter().filter_map(|each| each.$part).reduce(|mut sum, each| {
@@ -127,7 +127,7 @@ fn worst(records: &[&Record]) -> Status {
     [Status::Failed, Status::Interrupted].into_iter().find(|&of| has(of)).unwrap_or(Status::Done)
 }
 
-/// Returns the checks of all clients. If only one of them checked the data, it checked those of all.
+/// Returns the checks of all clients. If only one client checked the data, its checks cover the data of all clients.
 fn checks(parts: &[Part]) -> Vec<Check> {
     let checked = || {
         let records = parts.iter().filter_map(|part| Some((part, part.record.as_ref()?)));

@@ -48,7 +48,7 @@ fn node_names(stage: &StageRecord) -> Vec<&str> {
     stage.session_loop.nodes.iter().map(|node| node.node.as_str()).collect()
 }
 
-/// Returns an interval of all clients from those of each; `None` if a histogram is damaged.
+/// Returns an interval of all clients from the interval of each client; `None` if a histogram is damaged.
 pub fn merged_point(parts: &[&Point], plan: &Plan) -> Option<Point> {
     let mut point = sum(parts, false);
     point.t_s = parts.first()?.t_s;
@@ -96,7 +96,7 @@ fn add_latencies(point: &mut Point, points: &[&Point], plan: &Plan) -> Result<()
     let (max_us, response_max_us) = (point.max_us, point.response_max_us);
     let at = |histogram: &Option<Histogram>, percent| histogram.as_ref()?.percentile_us(percent);
     point.set_latencies(|percent| at(&service, percent), |percent| at(&response, percent));
-    // Those of the clients are exact.
+    // The maximums of the clients are exact.
     (point.max_us, point.response_max_us) = (max_us, response_max_us);
     let of_users = if response.is_some() { &response } else { &service };
     point.percentile_us = at(of_users, plan.percentile).filter(|_| plan.percentile > 0.0);

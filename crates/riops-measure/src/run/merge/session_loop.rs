@@ -17,10 +17,10 @@ use riops_model::record::{
     StoredHistogram, TableEffects,
 };
 
-/// Other error messages that are kept, as in the run of one client.
+/// Maximum number of other error messages, as in the run of one client.
 const SAMPLES_MAX: usize = 4;
 
-/// Returns the loops of all clients as one. What only their own histograms would tell is absent.
+/// Merges the loops of all clients into one. Values that only the clients' own histograms could provide are absent.
 pub(super) fn merged(
     stages: &[&StageRecord],
     window: &Window,
@@ -146,7 +146,7 @@ fn summary<'a>(
     Ok((summary, Some(all.stored()?)))
 }
 
-/// Returns mean and standard deviation over all sessions, from those of each client.
+/// Returns mean and standard deviation over all sessions, from the mean and standard deviation of each client.
 fn execution(stages: &[&StageRecord]) -> Option<Execution> {
     let parts: Option<Vec<_>> = stages
         .iter()
@@ -168,7 +168,7 @@ fn fairness(stages: &[&StageRecord]) -> Fairness {
     Fairness { min, mean, max, stdev }
 }
 
-/// Returns mean and standard deviation of groups of which number, mean and standard deviation are known.
+/// Returns mean and standard deviation over groups with a known number, mean and standard deviation.
 fn mean_stdev(groups: &[(f64, f64, f64)]) -> (f64, f64) {
     let count = groups.iter().map(|(count, ..)| count).sum::<f64>().max(1.0);
     let mean = groups.iter().map(|(count, mean, _)| count * mean).sum::<f64>() / count;

@@ -41,12 +41,12 @@ pub(super) fn merged(
         client_cpu: client_cpu(stages, transactions),
         server_cpu_s: stages.iter().find_map(|each| each.server_cpu_s),
         server_run_queue_s: stages.iter().find_map(|each| each.server_run_queue_s),
-        // Of one client's machine each.
+        // Each client observes only its own machine.
         neighbors: None,
         machine_busy_share: None,
         context_switches: None,
         pressure: stages.iter().find_map(|each| each.pressure),
-        // Of one client.
+        // These values cover one client only.
         network: first.network.filter(|_| stages.len() == 1),
         process_io: first.process_io.filter(|_| stages.len() == 1),
         server_instructions_per_s: stages.iter().find_map(|each| each.server_instructions_per_s),
@@ -54,7 +54,7 @@ pub(super) fn merged(
         session_loop,
         ..(*first).clone()
     };
-    // Counters and counts of windows that differ are those of different times.
+    // If the windows differ, counters and counts cover different times.
     let cost = cost(&stage, acknowledged).filter(|_| window.is_one());
     Ok(StageRecord { cost, ..stage })
 }
@@ -74,7 +74,8 @@ fn common_rates(
     (seconds > 0.0).then(|| Throughput::over(seconds, counted, rows, statements))
 }
 
-/// The blocks that one client counted are those of all, so that its blocks per row are too many.
+/// Returns the I/O of all clients. Each client counts the blocks of all clients, so that its own blocks per row are too
+/// many.
 fn io_of_all(io: IoRecord, rows_per_s: f64) -> IoRecord {
     let per_row = |liops: f64| (rows_per_s > 0.0).then(|| liops / rows_per_s);
     IoRecord {
@@ -102,7 +103,7 @@ fn client_cpu(stages: &[&StageRecord], transactions: u64) -> Option<ClientCpu> {
         run_queue_share: most(|part| part.run_queue_share),
         connector_share: most(|part| part.connector_share),
         throttled_share: most(|part| part.throttled_share),
-        // Those of each client are compared with its own latency.
+        // The stalls of each client are compared with its own latency.
         away_us: None,
         limits: ClientLimit::ALL.into_iter().filter(has).collect(),
         limited: parts.iter().any(|part| part.limited),

@@ -159,7 +159,7 @@ fn runs_that_are_no_parts_of_one_load_are_refused() {
         record.plan.share = Some(Share { agent, agents: 2 });
         record
     };
-    assert!(refusal(vec![share(1), share(1)]).contains("two runs are those of agent 1"));
+    assert!(refusal(vec![share(1), share(1)]).contains("two runs belong to agent 1"));
     assert_eq!(merged(vec![share(1), share(0)]).unwrap().plan.sessions, rows(0).plan.sessions);
 }
 
@@ -177,7 +177,7 @@ fn with_windows_that_differ_the_rate_is_that_of_the_common_intervals() {
     let seconds: f64 = series.iter().map(|point| point.seconds).sum();
     let rate = all.stages[0].throughput.transactions_per_s;
     assert!((rate - expected as f64 / seconds).abs() < 1e-6);
-    // The counts remain those of the whole windows.
+    // The counts still cover the whole windows.
     assert_eq!(all.stages[0].transactions, 2 * first.stages[0].transactions);
     let reason = &all.verdict.reasons[..];
     assert!(
@@ -229,7 +229,7 @@ fn what_the_clients_found_is_found_of_the_whole() {
     let warning = &all.verdict.warnings[0];
     assert_eq!(warning.kind, WarningKind::ForeignSessions);
     assert!(warning.text.starts_with("agent 1: 3.00 other sessions"), "{warning:?}");
-    // A reason that all have is that of the whole.
+    // A reason that all clients have becomes a reason of the merged run.
     let mut both = [rows(0), rows(0)];
     for record in &mut both {
         record.verdict.reasons = vec!["the plan changed".to_owned()];
@@ -333,7 +333,7 @@ fn thresholds_are_those_of_the_whole() {
     let parts = vec![Part::of(0, rows(0)), Part::of(1, rows(0))];
     let all = merge(Uuid::now_v7(), parts, Some(&plan)).unwrap();
     let held: Vec<bool> = all.thresholds.iter().map(|found| found.held).collect();
-    // Of both stages.
+    // Thresholds of the first stage, then of the second.
     assert_eq!(held, [true, false, true, true, false, true]);
     let p99 = all.stages[0].session_loop.service_us.as_ref().unwrap().p99;
     assert_eq!(all.thresholds[1].found, Some(p99));
@@ -361,7 +361,7 @@ fn only_the_breach_of_all_agents_remains_one_of_the_whole() {
         let all = merged(records).unwrap().thresholds;
         all.iter().map(|found| (found.held, found.ended_run)).collect::<Vec<_>>()
     };
-    // Of both stages: it ended the first one of each client, and holds for all together.
+    // In both stages, the threshold holds for all clients together; a breach ended the first stage of each client.
     assert_eq!(found(vec![ended(None), ended(None)]), [(true, false), (true, false)]);
     // The plan of an agent does not have the thresholds of the fleet.
     let agent = |agent| ended(Some(Share { agent, agents: 2 }));

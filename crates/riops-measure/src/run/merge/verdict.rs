@@ -126,7 +126,7 @@ impl<'a> Judge<'a> {
             ));
         }
         self.merged.verdict.reasons.extend(reasons);
-        // Those of agents are those of all; those of clients that were started by hand are their own.
+        // Agents carry the thresholds of the whole plan, clients started by hand only their own.
         let agents = self.parts.iter().filter_map(|part| part.record.as_ref());
         let agents = agents.filter(|record| record.plan.share.is_some());
         let mut thresholds = agents.flat_map(|record| &record.thresholds);

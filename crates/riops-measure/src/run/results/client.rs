@@ -15,7 +15,7 @@ const WAITING_SHARE: f64 = 0.5;
 /// From this share of the median latency on, replies mostly wait for the poll loop.
 const STALL_SHARE: f64 = 0.5;
 
-/// What is known about the client in a stage, besides the counters of the probes.
+/// Facts about the client in a stage, besides the counters of the probes.
 #[derive(Default)]
 pub(super) struct ClientUse<'a> {
     /// CPU seconds of each worker.

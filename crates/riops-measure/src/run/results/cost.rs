@@ -6,7 +6,7 @@ use riops_model::record::{
 use riops_model::units::BLOCK_BYTES;
 
 /// Returns the costs from the counters of a stage; `None` without a transaction. `acknowledged` is the number of all
-/// transactions, with those of the warm-up and the drain; 0 if it is not known.
+/// transactions, including warm-up and drain; 0 if it is not known.
 pub(in crate::run) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<CostRecord> {
     if stage.transactions == 0 || stage.seconds <= 0.0 {
         return None;
@@ -72,7 +72,7 @@ fn of_database(stage: &StageRecord, acknowledged: f64) -> CostRecord {
     let of_tables = database.blocks.filter(|blocks| blocks.accesses() > 0);
     let of_tables =
         of_tables.map(|blocks| (each(blocks.accesses() - blocks.reads()), each(blocks.reads())));
-    // YugabyteDB counts no blocks of its tables, and PostgreSQL those of its catalogs at least.
+    // YugabyteDB does not count blocks of tables. PostgreSQL counts at least the blocks of its catalogs.
     let counts_blocks = database.after.is_some_and(|counted| counted.blks_hit > 0);
     let of_database =
         || Some((since(|counted| counted.blks_hit)?, since(|counted| counted.blks_read)?));
@@ -111,7 +111,7 @@ mod tests {
         Checkpoints, ClientCpu, ClientIo, DatabaseUse, DiskUse, IoRecord, Sizes, TableBlocks, Wal,
     };
 
-    /// 1,000 transactions of 10 rows in 10 s, 1,250 with those of the warm-up.
+    /// 1,000 transactions of 10 rows in 10 s, 1,250 with the warm-up.
     fn stage() -> StageRecord {
         let disk = DeviceUse {
             name: "vda".to_owned(),
@@ -166,7 +166,7 @@ mod tests {
         let found = cost(&stage(), 1_250).unwrap();
         let expected = CostRecord {
             rows: 10.0,
-            // Of 10.5 s, in which 1,050 transactions ended.
+            // The counters cover 10.5 s, in which 1,050 transactions ended.
             server_cpu_us: Some(2_000.0),
             server_run_queue_us: Some(1_000.0),
             server_instructions: Some(300_000.0),

@@ -13,9 +13,9 @@ use riops_model::units::format::number_of;
 /// the rows require. The counters of a loop in the server are published only after it ends.
 const MEASURED_SHARE_MIN: f64 = 0.5;
 
-/// The bytes that sessions and I/O workers read may differ from the blocks that the tables requested by at
-/// most this share of the accesses. Otherwise, they also read other files, or for others, and their split
-/// between page cache and device is not that of the rows.
+/// The bytes that sessions and I/O workers read may differ from the blocks that the tables requested by at most this
+/// share of the accesses. Otherwise, they also read other files, or read for other sessions, and their split between
+/// page cache and device does not describe the rows.
 const FOREIGN_SHARE_MAX: f64 = 0.1;
 
 /// Nodes of a plan whose blocks PostgreSQL 18 reads asynchronously, or a plan that is not known.
@@ -123,9 +123,9 @@ fn logical(database: &DatabaseUse, work: Work) -> Option<Logical> {
     Some(Logical { liops, per_row, hit_ratio, counted })
 }
 
-/// The database counts hits and reads; the same reading of the processes' counters splits the reads between page
-/// cache and device. So the shares add up to 1, whenever the counters of database and processes were read.
-/// If the processes cannot be observed, all reads of the device are those of the tables.
+/// The database counts hits and reads; the same reading of the processes' counters splits the reads between page cache
+/// and device. So the shares add up to 1, whenever the counters of database and processes were read. If the processes
+/// cannot be observed, all reads of the device count as reads of the tables.
 fn sources(blocks: Logical, usage: &MachineUse, work: Work) -> Sources {
     let TableBlocks { heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read } = blocks.counted;
     let (hit, read) = if work.index_only {
@@ -248,7 +248,7 @@ mod tests {
             };
             io(&counted, work(), None).unwrap().sources.unwrap()
         };
-        // 750 blocks per second over 10 s. What others read from the device does not matter.
+        // 750 blocks per second over 10 s. Reads of other processes from the device do not matter.
         let found = shares(7_500, 2_500, 10.0);
         assert!((found.device_share.unwrap() - 0.25).abs() < 1e-9);
         assert!((found.page_cache_share.unwrap() - 0.5).abs() < 1e-9);

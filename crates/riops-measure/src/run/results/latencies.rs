@@ -8,13 +8,13 @@ use riops_model::record::{
     PercentileInterval, SLOTS_MIN, SteadinessRecord,
 };
 
-/// The percentiles of which one has an interval: the first one that is shown.
+/// Percentiles in order of preference: the first one that is shown gets an interval.
 const WITH_INTERVAL: [f64; 3] = [99.0, 95.0, 50.0];
 /// Quantile of the normal distribution for an interval of 95%.
 const NORMAL_95: f64 = 1.96;
 
-/// Returns the part of the record with the service times, and with the response times of a run with a rate. The heatmap
-/// is that of the response times then.
+/// Returns the part of the record with the service times and, for a run with a rate, the response times. The heatmap
+/// then contains the response times.
 pub(in crate::run) fn latencies(
     service: &Latencies,
     response: Option<&Latencies>,
@@ -51,9 +51,9 @@ pub(in crate::run) fn latencies(
     })
 }
 
-/// Returns the interval of a percentile: its share is known as exactly as the number of effective latencies beyond it, and
-/// its limits are the percentiles at the limits of the share (Woodruff, "Confidence intervals for medians and other position
-/// measures", JASA 47, 1952). It is that of this run; other runs differ by more.
+/// Returns the interval of a percentile: its share is known as exactly as the number of effective latencies beyond it,
+/// and its limits are the percentiles at the limits of the share (Woodruff, "Confidence intervals for medians and other
+/// position measures", JASA 47, 1952). The interval describes this run; other runs differ by more.
 fn interval(
     observed: &Histogram,
     summary: &LatencySummary,

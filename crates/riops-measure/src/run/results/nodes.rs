@@ -19,7 +19,7 @@ pub(super) fn nodes(
     };
     let record = |(number, node): (usize, &Node)| {
         let totals = result.workers.recorder.nodes.get(number);
-        // Transactions of loops in the server are counted per session only; so are those of a single node.
+        // Transactions of loops in the server, and of a single node, are counted per session only.
         let transactions = match totals {
             Some(totals) if !in_server => totals.counters.get(Counter::Transactions),
             _ => of_sessions(number),

@@ -78,7 +78,7 @@ pub(super) fn operations(
         .collect()
 }
 
-/// Returns the latencies of one kind. Those of the only kind are those of the stage.
+/// Returns the latencies of one kind. If there is only one kind, it has the latencies of the stage.
 fn times(
     totals: &OperationTotals,
     is_one_of_several: bool,

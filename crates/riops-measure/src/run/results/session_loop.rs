@@ -43,7 +43,7 @@ pub(in crate::run) fn stage(
             && result.workers.failure.is_none()
             && counters.get(Counter::Reconnects) == 0);
     let acknowledged = || result.workers.acknowledged.iter().filter(|_| is_complete);
-    // A server-side loop reports only those of the measurement.
+    // A server-side loop reports only the failures of the measurement.
     let measured_failed = [Counter::Failed, Counter::Unknown, Counter::Retries];
     let measured_failed = measured_failed.map(|counter| counters.get(counter)).iter().sum();
     let work = io::Work {

@@ -62,7 +62,7 @@ pub(in crate::run) fn statement(
     StageRecord { cost: cost(&stage, 1), ..stage }
 }
 
-/// Returns the stage. What the first query counted is its transactions, at the times at which the values were read.
+/// Returns the stage. The counts of the first query are its transactions, at the times at which the values were read.
 pub(in crate::run) fn observed(
     measured: MeasuredObservation,
     plan: &Plan,

@@ -96,8 +96,9 @@ fn probes(sampled: Option<Sampled>, is_local: bool) -> Option<Sampled> {
 /// The kernel counts CPU time of processes in ticks of 10 ms. From this CPU time on, one tick is at most 1%.
 const CPU_S_MIN: f64 = 1.0;
 
-/// Returns the load of the neighbors; `None` if no process could be observed. `cpus` are those of the whole
-/// machine, because its processes can run on all of them. If the server may be here, it may be what is not visible.
+/// Returns the load of the neighbors; `None` if no process could be observed. `cpus` is the number of CPUs of the whole
+/// machine, because its processes can run on all of them. If the server may be on this machine, invisible processes may
+/// belong to it.
 fn neighbors(usage: &MachineUse, cpus: usize, server_may_be_here: bool) -> Option<Neighbors> {
     let processes = usage.processes.as_ref()?;
     let available_s = processes.seconds * cpus.max(1) as f64;
@@ -105,7 +106,7 @@ fn neighbors(usage: &MachineUse, cpus: usize, server_may_be_here: bool) -> Optio
     let mb_s = |bytes: u64| bytes as f64 / 1e6 / processes.seconds;
     let device = usage.device.as_ref();
     let of_reads = device.zip(processes.own_read_bytes).map(|(device, own)| {
-        // What the device did beyond the requests of server and client, and at most what the other processes
+        // Reads of the device beyond the requests of server and client, and at most the bytes that the other processes
         // requested from all devices.
         let beyond = (device.read_mb_s - mb_s(own)).max(0.0);
         let read = processes.neighbors_read_bytes.map_or(beyond, |others| beyond.min(mb_s(others)));

@@ -55,8 +55,8 @@ impl TableLocation {
         Ok(Self { server, given, place, run, id: None })
     }
 
-    /// Registers the table before it is created, and drops that of an earlier run. The returned connection
-    /// holds the lock on it.
+    /// Registers the table before it is created, and drops the table of an earlier run. The returned connection holds
+    /// the lock on the dataset.
     pub(super) fn register_table(
         &mut self,
         run: &CbcRun,

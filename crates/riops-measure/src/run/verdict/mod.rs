@@ -223,7 +223,7 @@ fn missing_parts(measured: &MeasuredObservation, database: &str) -> Vec<String> 
 /// Returns how a stage ended, and the reason if it did not end as planned.
 fn ending(result: &StageResult) -> (Status, Option<String>) {
     let failure = result.workers.failure.as_ref().map(ToString::to_string);
-    // An interrupt during the drain ends the drain. That is not a failure.
+    // An interrupt during the drain ends the drain, but is not a failure.
     let drain_interrupted =
         matches!(result.workers.failure, Some(SessionError::Drain(_))) && result.interrupted;
     let status = match (&failure, result.interrupted) {

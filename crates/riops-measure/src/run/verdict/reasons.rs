@@ -93,7 +93,7 @@ fn clock_step(stage: &StageRecord) -> Option<String> {
     })
 }
 
-/// Returns why the stage is not the one that the plan asked for.
+/// Returns the reasons if the stage did not run as the plan requires.
 pub(in crate::run) fn unlike_planned(stage: &StageRecord, traits: &Traits) -> Vec<String> {
     [not_cold(stage, traits), missed_mix(stage)].into_iter().flatten().collect()
 }

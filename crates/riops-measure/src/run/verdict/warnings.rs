@@ -131,7 +131,7 @@ fn stolen_cpu(stage: &StageRecord) -> Option<String> {
     Some(format!("the hypervisor withheld {share} of the CPU of this machine (steal time)"))
 }
 
-/// The speed of the processor, compared with that of the first interval, which has the same load.
+/// The speed of the processor, compared with its speed in the first interval, which has the same load.
 fn slow_processor(stage: &StageRecord) -> Option<String> {
     let speeds = stage.probes.as_ref()?.processor_speeds();
     let slow: Vec<f64> = speeds.iter().copied().filter(|speed| *speed < SLOW_SPEED).collect();
@@ -228,7 +228,7 @@ fn without_rows(stage: &StageRecord, plan: &Plan) -> Option<String> {
     is_script.then_some(text)
 }
 
-/// Locks of other sessions for which those of the run waited.
+/// Locks of other sessions that sessions of the run waited for.
 fn foreign_locks(stage: &StageRecord) -> Option<String> {
     let waiting = stage.lock_share()?;
     let blockers = &stage.probes.as_ref()?.blockers;
@@ -456,7 +456,7 @@ mod tests {
             stage.neighbors.as_mut().unwrap().sessions = vec![OtherSessions { name, active: 2.0 }];
         });
         assert_eq!(replication, []);
-        // Of 8 sessions.
+        // The stage has 8 sessions.
         assert_eq!(found(0.0), []);
         assert_eq!(found(0.5)[0].0, WarningKind::ForeignSessions);
     }

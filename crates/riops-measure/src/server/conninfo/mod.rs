@@ -37,12 +37,12 @@ use values::{
     protocol_versions, required_methods, servers, tls_settings,
 };
 
-/// Which value of a setting counts if it is both in a connection string and beside it.
+/// Precedence between a value in a connection string and a value that is given separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precedence {
-    /// That of the string, as in psql and pgbench (`PQconnectdbParams`).
+    /// The value in the string takes precedence, as in psql and pgbench (`PQconnectdbParams`).
     String,
-    /// That beside it, as in sysbench (`PQsetdbLogin`).
+    /// The separate value takes precedence, as in sysbench (`PQsetdbLogin`).
     Beside,
 }
 

@@ -1,13 +1,13 @@
 //! All parameters of libpq 15 to 18 with their environment variables, and what riops does with each: the sections "Parameter
 //! Key Words" and "Environment Variables" in the chapter "libpq" of PostgreSQL's manual.
 //!
-//! Of the other variables, `PGSYSCONFDIR`, `PGREQUIRESSL`, `PGDATESTYLE`, `PGTZ` and `PGGEQO` are read in `sources.rs`.
+//! `sources.rs` reads the other variables `PGSYSCONFDIR`, `PGREQUIRESSL`, `PGDATESTYLE`, `PGTZ` and `PGGEQO`.
 //! `PGLOCALEDIR` and `PGOAUTHDEBUG` concern only messages of libpq.
 
 use super::ConnInfoError;
 use super::values::{Take, bad};
 
-/// What riops does with a parameter.
+/// Use of a parameter by riops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     /// It names the service, which is read before all others.
@@ -109,7 +109,7 @@ pub(super) fn is_secret(name: &str) -> bool {
     SECRETS.contains(&name)
 }
 
-/// Takes the parameters that no other function reads. Those whose value requires something that riops lacks are errors.
+/// Takes the parameters that no other function reads. A value that requires a feature that riops lacks is an error.
 pub(super) fn take_others(take: Take<'_>) -> Result<(), ConnInfoError> {
     for Parameter { name, usage, .. } in &PARAMETERS {
         let reason = match usage {

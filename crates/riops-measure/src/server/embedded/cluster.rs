@@ -95,8 +95,8 @@ pub(super) fn start(
     }
 }
 
-/// Marks a data directory without its mark: a copy, or one of an earlier riops. The stored password, which the
-/// server requires over TCP, proves that it is the one of the state.
+/// Marks a data directory without its mark: a copy, or a directory of an earlier riops. The stored password, which the
+/// server requires over TCP, proves that the directory belongs to the state.
 fn bind(home: &Home, state: &State, interrupt: &Interrupt) -> Result<()> {
     if mark::is_own(home)? {
         return Ok(());
@@ -118,7 +118,7 @@ pub(super) fn superuser(
     match previous {
         Some(state) if home.data().join("PG_VERSION").is_file() => {
             if WorkDirectory::is_left(home) {
-                // What a killed process has left only takes space.
+                // Files that a killed process left only take space: errors are ignored.
                 let _ = WorkDirectory::create(home, interrupt);
             }
             Ok((state.user.clone(), state.password.clone()))
@@ -274,7 +274,7 @@ const RESERVED_SETTINGS: [&str; 8] = [
     "external_pid_file",
 ];
 
-/// Returns the default settings for benchmarks with those of the user, which take precedence.
+/// Returns the default settings for benchmarks with the user's settings, which take precedence.
 fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, String)>> {
     let memory_mb = machine::memory_bytes() / (1024 * 1024);
     let mut settings: Vec<(String, String)> = [
@@ -283,7 +283,7 @@ fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, Strin
         ("effective_cache_size", format!("{}MB", (memory_mb / 4 * 3).max(512))),
         ("maintenance_work_mem", "256MB".to_owned()),
         ("max_connections", "500".to_owned()),
-        // With frequent checkpoints the benchmark would measure those instead of the statements.
+        // With frequent checkpoints, the benchmark would measure checkpoints instead of statements.
         ("max_wal_size", "4GB".to_owned()),
         ("checkpoint_timeout", "15min".to_owned()),
         ("track_io_timing", "on".to_owned()),

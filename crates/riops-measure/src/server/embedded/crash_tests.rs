@@ -45,7 +45,7 @@ impl Server {
         Self { top, home, account }
     }
 
-    /// What `server start` does before the server starts.
+    /// Does the same as `server start` before the server starts.
     fn initialize(&self, programs: &str) -> Result<()> {
         mark::require_usable(&self.home)?;
         let binaries = Binaries {
@@ -58,7 +58,7 @@ impl Server {
         superuser(&self.home, state.as_ref(), programs, &Interrupt::new(), &|_| {}).map(drop)
     }
 
-    /// What `server reset` does after the server has stopped.
+    /// Does the same as `server reset` after the server has stopped.
     fn reset(&self) -> Result<()> {
         mark::require_removable(&self.home)?;
         remove_data(&self.home, &Interrupt::new())

@@ -108,9 +108,9 @@ fn spawn(spec: &KeeperSpec) -> io::Result<Child> {
         .spawn()
 }
 
-/// Returns a command that runs as the server's user, in the home directory, with a clean
-/// environment. It is stopped when the thread that starts it exits. Callers are the main threads of
-/// the keeper and of riops, which live as long as their processes.
+/// Returns a command that runs as the server's user, in the home directory, with a clean environment. The kernel stops
+/// the command when the thread that starts it exits. Callers are the main threads of the keeper and of riops, which
+/// live as long as their processes.
 #[cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "the parent-death signal can only be set between fork and exec")

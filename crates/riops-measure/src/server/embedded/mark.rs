@@ -1,5 +1,5 @@
-//! The mark of a home directory: proves that its data directory is the one that riops initialized. Without this proof,
-//! nothing in the directory is overwritten, stopped or removed.
+//! The mark of a home directory: proves that riops initialized its data directory. Without this proof, nothing in the
+//! directory is overwritten, stopped or removed.
 
 use std::fs;
 use std::io::Read;
@@ -38,7 +38,7 @@ impl Mark {
     }
 }
 
-/// What a home directory contains.
+/// Contents of a home directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Contents {
     /// Nothing of a server.
@@ -100,7 +100,7 @@ pub(super) fn write(home: &Home, data: &Path) -> Result<()> {
     write_private(&path, &json)
 }
 
-/// Whether the processes on the data directory are those of riops.
+/// Returns whether riops initialized the data directory, so that the processes on it belong to riops.
 ///
 /// # Errors
 /// [`EmbeddedError::File`] if the files cannot be read.

@@ -22,12 +22,12 @@
 //!   they ended, and the keeper stops the server. The shutdown is fast, with a checkpoint, if the last user
 //!   exited normally (`leaving`), and immediate if it was killed. While the file `persistent` exists (created by
 //!   `server start`), the keeper leaves the server running.
-//! - `mark` proves that a data directory is the one that riops initialized: nothing else is stopped, overwritten or removed.
+//! - `mark` proves that riops initialized a data directory: nothing else is stopped, overwritten or removed.
 //! - If the keeper is killed, the parent-death signal of the kernel stops the server. This is unsafe
 //!   code, because the signal can only be set between fork and exec.
 //! - A process is identified as the server only if it is a postgres process and its working directory is the data
-//!   directory. In containers where the working directory is not visible, its command line, or that of its
-//!   parent, must name the data directory.
+//!   directory. In containers where the working directory is not visible, its command line, or its parent's command
+//!   line, must name the data directory.
 //!
 //! `state` renames the superuser of a data directory that an earlier riops initialized.
 //!
@@ -182,7 +182,7 @@ fn require_same_binaries(state: &State, options: &Options, bin: &Path) -> Result
     Err(EmbeddedError::SettingsConflict { running, requested: bin.display().to_string() })
 }
 
-/// Rejects settings that differ from those of the running server, instead of ignoring them.
+/// Rejects settings that differ from the settings of the running server, instead of ignoring them.
 fn check_settings(state: &State, options: &Options) -> Result<()> {
     if let Some(port) = options.port.filter(|&port| port != state.port) {
         let (running, requested) = (format!("port {}", state.port), port.to_string());

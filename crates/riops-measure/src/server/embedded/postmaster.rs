@@ -114,8 +114,8 @@ pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode, interrupt: &Interr
 /// prevent the next start.
 ///
 /// # Errors
-/// [`EmbeddedError::StillRunning`] if processes survived: the kernel cannot end a process during some I/O, and not that of
-/// another user.
+/// [`EmbeddedError::StillRunning`] if processes survived: the kernel cannot end a process during some I/O, and riops
+/// must not end a process of another user.
 pub(super) fn kill_leftovers(data: &Path) -> Result<()> {
     let leftovers = || -> Vec<i32> {
         process::ids(Path::new("/proc")).filter(|&pid| is_running(data, pid)).collect()

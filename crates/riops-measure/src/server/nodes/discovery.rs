@@ -30,9 +30,9 @@ pub struct Discovery {
 }
 
 impl Nodes {
-    /// Discovers the nodes through an open connection: those of `yb_servers()` if the server has this
-    /// function, otherwise the servers of the settings. Probes each node; unavailable nodes are excluded
-    /// temporarily. With `limit`, only the first nodes that the spread allows are used.
+    /// Discovers the nodes through an open connection: from `yb_servers()` if the server has this function, otherwise
+    /// from the servers of the settings. Probes each node; unavailable nodes are excluded temporarily. With `limit`,
+    /// only the first nodes that the spread allows are used.
     ///
     /// # Errors
     /// [`ConnectionError`] if the list cannot be read, if no node matches the spread, or if there are fewer nodes

@@ -1,9 +1,8 @@
 //! The nodes of a cluster, their availability, and the assignment of sessions to nodes.
 //!
-//! Nodes are the servers in the connection settings, or those of `yb_servers()`. The assignment is
-//! deterministic: the home node of a session is its number modulo the number of nodes. A session uses
-//! another node only if its home node is unavailable. Used when connections are opened, never in the
-//! transaction loop.
+//! Nodes are the servers in the connection settings, or the servers that `yb_servers()` lists. The assignment is
+//! deterministic: the home node of a session is its number modulo the number of nodes. A session uses another node only
+//! if its home node is unavailable. Nodes are assigned when connections are opened, never in the transaction loop.
 
 mod discovery;
 mod keeper;
@@ -98,7 +97,7 @@ struct Inner {
     spread: Spread,
     /// Whether the sessions change rows.
     writes: bool,
-    /// Whether the nodes are those of `yb_servers()`.
+    /// Whether `yb_servers()` lists the nodes.
     discovered: bool,
     /// Whether only the first nodes are used, so that no node may join.
     is_limited: AtomicBool,
@@ -242,9 +241,9 @@ impl Nodes {
             .collect()
     }
 
-    /// Chooses the node for the session with this number, and counts the session on it: the home node
-    /// if it is available, otherwise the node with the fewest sessions. If no node is available,
-    /// chooses the one that failed first.
+    /// Chooses the node for the session with this number, and counts the session on it: the home node if it is
+    /// available, otherwise the node with the fewest sessions. If no node is available, chooses the node that failed
+    /// first.
     pub fn choose(&self, session: u64) -> Choice {
         if self.0.spread == Spread::Off {
             return Choice { node: self.next(session), conninfo: self.0.conninfo.clone() };

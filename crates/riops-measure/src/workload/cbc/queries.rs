@@ -9,7 +9,7 @@ use crate::workload::ping::Repeat;
 use crate::workload::{ALL_STATEMENTS, SessionPlan, Stage, Statement, Work, Workload};
 use riops_model::plan::{CbcQuery, Plan};
 
-/// Returns the statement of the script, which is that of the step without EXPLAIN.
+/// Returns the statement of the script: the statement of the step, without EXPLAIN.
 fn query_sql(query: CbcQuery, size_gb: f64) -> String {
     for_size(statement_of(query.step()).trim_start_matches(EXPLAIN).trim_start(), size_gb)
 }

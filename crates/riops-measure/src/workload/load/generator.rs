@@ -123,7 +123,7 @@ impl Generator for LoadGenerator {
 
 /// Returns the number of affected rows, the last word of a command tag.
 pub(in crate::workload) fn rows_in_tag(tag: &str) -> u64 {
-    // Of a number that is not too long, from its last digit.
+    // Reads the number from its last digit. A number that is too long saturates.
     let (mut rows, mut unit) = (0u64, 1u64);
     for byte in tag.bytes().rev() {
         match byte {

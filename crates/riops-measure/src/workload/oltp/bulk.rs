@@ -48,7 +48,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Returns those of one of `sessions` sessions, which share `highest.len()` tables with these highest ids.
+    /// Returns the ids of one of `sessions` sessions, which share `highest.len()` tables with these highest ids.
     pub(super) fn new(highest: &[i64], (session, sessions): (u32, u32), rows: u32) -> Self {
         let tables = u32::try_from(highest.len()).unwrap_or(u32::MAX).max(1);
         let table = session % tables;

@@ -62,11 +62,11 @@ pub(super) struct OltpGenerator {
     /// Whether an id may exist twice: without a primary key, two sessions that replace the same row
     /// concurrently can both insert it.
     duplicates_possible: bool,
-    /// Ids that this session inserts in `bulk-insert`. Its statements are only those of its table.
+    /// Ids that this session inserts in `bulk-insert`. It then has only the statements of its table.
     pub(super) bulk: Option<bulk::Ids>,
     /// Expected number of rows read or changed by a transaction.
     rows: u64,
-    /// Each with the number of its table, from 1.
+    /// Expected replies, each with the number of its table, from 1.
     expected_replies: Vec<(ExpectedReply, u32)>,
 }
 

@@ -25,7 +25,7 @@ use riops_model::plan::Protocol;
 use riops_model::plan::script::Builtin;
 use riops_model::units::Nanos;
 
-/// What a session knows about a prepared statement.
+/// State of a prepared statement in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prepared {
     No,
@@ -41,13 +41,13 @@ pub(super) struct Client {
     state: State,
 }
 
-/// What a client changes.
+/// Mutable state of a client.
 struct State {
     /// Chooses the script of each transaction.
     choice: Random,
     random: Random,
     variables: Variables,
-    /// Those at the beginning of the transaction, to which a retry returns.
+    /// State at the beginning of the transaction, to which a retry returns.
     saved: (Random, Variables),
     script: usize,
     /// The script of the next transaction, if it is chosen already: a skipped start does not choose again.
@@ -118,7 +118,7 @@ impl State {
 
     /// Ends the turn that was answered: its rows set variables.
     fn end_turn(&mut self, script: &CompiledScript) -> Result<()> {
-        // Those of an open pipeline are not sent yet.
+        // The statements of an open pipeline are not sent yet.
         if !self.in_pipeline {
             self.end_preparing(Prepared::Yes);
         }
@@ -219,7 +219,7 @@ impl State {
                 Ok(None) => {}
                 Ok(Some(turn)) => return turn,
                 Err(error) => {
-                    // The error belongs to this command, not to the one that sent the last turn.
+                    // The error belongs to this command, not to the command that sent the last turn.
                     tx.set_command(script.first_command + at);
                     return Turn::Fail(program.failure((self.script, self.at), &error));
                 }
@@ -424,7 +424,7 @@ impl State {
 
     /// Begins the transaction, or a new attempt.
     fn begin(&mut self, tx: &mut Transaction) {
-        // What the last turn prepared, if it has not succeeded.
+        // Only statements of a turn without success remain here: they may or may not be prepared.
         self.end_preparing(Prepared::Unknown);
         self.at = 0;
         self.in_pipeline = false;

@@ -73,8 +73,8 @@ impl ScriptWorkload {
         self.dataset.as_ref().map_or("public", |dataset| dataset.schema.as_str())
     }
 
-    /// Returns the settings of a session. Tables in the schema public are found without any, as by pgbench: the path is
-    /// that of the role.
+    /// Returns the settings of a session. Tables in the schema public need none, as in pgbench: the search path of the
+    /// role applies.
     fn settings(&self) -> Vec<String> {
         vec![match self.schema() {
             "public" => "reset search_path".to_owned(),
@@ -105,7 +105,7 @@ impl ScriptWorkload {
         variables
     }
 
-    /// Returns the names of the scripts. Of several with the same name, the later ones have their number too.
+    /// Returns the names of the scripts. If several scripts have the same name, the later names include their number.
     fn operations(&self) -> Vec<Cow<'static, str>> {
         let mut names: Vec<Cow<'static, str>> = Vec::new();
         for (number, script) in (1..).zip(&self.run.scripts) {
@@ -197,7 +197,7 @@ impl Workload for ScriptWorkload {
         } else {
             base.bits().cast_signed()
         };
-        // Those of the choice of scripts, of the starts and of the sampled log.
+        // Seeds for the choice of scripts, for the starts and for the sampled log.
         let seeds: Vec<[u64; 3]> =
             (0..plan.workers).map(|_| [base.bits(), base.bits(), base.bits()]).collect();
         let choice = |session: u32| {
@@ -214,7 +214,7 @@ impl Workload for ScriptWorkload {
             // A short-lived connection prepares what it executes.
             let prepares_first = plan.reconnect_every.is_none();
             let shared = Arc::clone(&shared);
-            // The plans of one session are those of all.
+            // The plans of one session represent all sessions.
             let notes_executions = session == 0;
             let flags = (prepares_first, notes_executions);
             let client = Client::new(shared, variables, streams, (session, transactions), flags);

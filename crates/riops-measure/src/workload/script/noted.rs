@@ -19,9 +19,9 @@ const EXECUTIONS_MAX: u8 = 3;
 pub(super) struct Noted {
     /// Number of executions of each statement, up to the maximum.
     executions: Vec<u8>,
-    /// Those with different values.
+    /// Executions with different values.
     all: Vec<Executed>,
-    /// Number of those that were taken.
+    /// Number of executions that were taken.
     taken: usize,
 }
 
@@ -69,8 +69,8 @@ pub(super) fn text_of(append: impl FnOnce(&mut Vec<u8>)) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-// What a client shows while it runs: the values of `debug()`, notices of the server, and on request its commands and its
-// errors, as pgbench does.
+// Output of a client while it runs: the values of `debug()`, notices of the server, and on request its commands and its
+// errors, as in pgbench.
 
 /// The callbacks of a client, and its number.
 pub(super) struct Shown {

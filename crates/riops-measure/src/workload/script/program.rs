@@ -70,7 +70,7 @@ pub(super) struct Encoded {
     pub(super) is_prepared_first: bool,
 }
 
-/// Statements that change no rows. Those that begin with SELECT may call functions that do.
+/// Statements that change no rows. A statement that begins with SELECT may call functions that do.
 const READING: [&str; 21] = [
     "",
     "abort",
@@ -264,7 +264,7 @@ impl Program {
                     _ => {}
                 }
                 let is_measured = match command.action {
-                    // Those of a pipeline are measured at its end.
+                    // Statements of a pipeline are measured at its end.
                     Action::Sql(_) => !in_pipeline,
                     Action::EndPipeline
                     | Action::Sleep(..)
@@ -333,7 +333,7 @@ pub(super) enum ScriptError {
     Evaluation {
         /// SQLSTATE.
         sqlstate: &'static str,
-        /// What failed.
+        /// Description of the failure.
         text: String,
     },
     /// A command is not allowed in the state of the session.

@@ -17,7 +17,7 @@ pub(super) struct Received {
     name: String,
     /// Number of rows of the current statement.
     rows: u64,
-    /// A column of the current statement whose name is not that of a variable.
+    /// The first column of the current statement whose name cannot be the name of a variable.
     unnamed: Option<String>,
     /// The result of the last statement that has completed, or the first error of one.
     result: Option<Result<u64>>,

@@ -274,8 +274,8 @@ pub(super) fn checks(contents: &Integers, baseline: &Integers, ledger: &Ledger) 
     checks
 }
 
-/// Returns what a transaction of a built-in script with this random difference changes. The number in the ledger depends on
-/// the script: only some of the tables depend on those of `simple-update`.
+/// Returns the effects of a transaction of a built-in script with this random difference. The number in the ledger
+/// depends on the script: `simple-update` changes only some of the tables.
 #[inline]
 pub(super) fn effects_of(builtin: Builtin, delta: i64) -> TransactionEffects {
     let number = if builtin == Builtin::TpcbLike { 1 } else { 2 };

@@ -40,9 +40,9 @@ pub(super) fn standardized_residuals(points: &[ScalingPoint], fit: &Fit) -> Vec<
 
 /// Resamples the residuals, with random signs: a handful of residuals does not show whether errors are skewed.
 ///
-/// Percentile intervals are too short with few points: they are those of a normal distribution. The resampled
-/// residuals are multiplied by the ratio of the quantiles of Student's t to the normal distribution, which
-/// gives the expanded percentile interval (Hesterberg 2015).
+/// With few points, percentile intervals are too short, because they correspond to a normal distribution. The
+/// resampled residuals are multiplied by the ratio of the quantiles of Student's t to the normal distribution,
+/// which gives the expanded percentile interval (Hesterberg 2015).
 pub(super) fn resample(
     points: &[ScalingPoint],
     fit: &Fit,

@@ -101,8 +101,8 @@ impl Problem {
         Curve { lambda: self.throughput / a, sigma: b / a, kappa: c / self.span / a }
     }
 
-    /// Returns the solution of the linear problem 1/X = a/N + b(1 − 1/N) + c(N − 1), with the weights X⁴ that make
-    /// its squares those of X to first order.
+    /// Returns the solution of the linear problem 1/X = a/N + b(1 − 1/N) + c(N − 1), with the weights X⁴: to first
+    /// order, its squared errors then equal the squared errors of X.
     fn start(&self, scaled: &[f64]) -> Row {
         let mut matrix = [[0.0; 3]; 3];
         let mut vector = [0.0; 3];

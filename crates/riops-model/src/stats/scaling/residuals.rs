@@ -34,7 +34,7 @@ pub enum ResidualCheck {
     Outlier {
         /// Its N.
         n: f64,
-        /// Measured throughput divided by that of the curve.
+        /// Measured throughput divided by the throughput of the curve.
         ratio: f64,
     },
 }

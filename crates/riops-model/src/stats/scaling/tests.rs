@@ -90,8 +90,8 @@ fn contains_peak(law: &ScalingLaw, truth: f64) -> bool {
     law.peak_at_least.is_none_or(|least| least <= truth) && high.is_none_or(|high| truth <= high)
 }
 
-/// Prints the shares of 300 fits whose intervals contain the true values; returns those of the knee, of N*, of the
-/// other figures, and of fits whose residuals are in order.
+/// Prints the shares of 300 fits whose intervals contain the true values. Returns the share for the knee, for N*,
+/// the lowest share of the other figures, and the share of fits that pass the check of the residuals.
 fn coverage(name: &str, design: Design) -> [f64; 4] {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
     let curve = design.curve();

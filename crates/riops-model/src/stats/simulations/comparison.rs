@@ -267,7 +267,7 @@ fn equivalence_needs_as_many_blocks_as_a_difference() {
     assert_eq!((outcome(3), outcome(6)), (Outcome::Inconclusive, Outcome::Equivalent));
 }
 
-/// The best of ten equal versions is the one that chance favors most.
+/// Chance favors the best of ten equal versions most.
 #[test]
 fn the_best_of_equal_versions_is_seldom_called_different() {
     const VERSIONS: usize = 10;

@@ -1,4 +1,4 @@
-//! The verdict is that of the interval beside it, in every comparison.
+//! In every comparison, the verdict follows from the interval beside it.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -57,7 +57,7 @@ fn figures(
     vec![(higher, throughput), (lower, latency), (lower, other)]
 }
 
-/// What a reader says of the interval.
+/// Returns the verdict that a reader takes from the interval.
 fn read(interval: Option<RatioInterval>, effect: f64, direction: Direction) -> Outcome {
     let Some(RatioInterval { low, high, .. }) = interval else {
         return Outcome::Inconclusive;
@@ -88,7 +88,7 @@ fn check(
         if let Some(of) = found.interval {
             assert!((of.coverage - (1.0 - level)).abs() < 1e-12, "{found:?} at {level}");
             assert!(of.low <= found.ratio && found.ratio <= of.high, "{found:?}");
-            // An interval that excludes 1 is that of a difference at this level, over all figures.
+            // An interval that excludes 1 belongs to a difference that is significant at this level, over all figures.
             let excludes = of.low > 1.0 || of.high < 1.0;
             let is_irrelevant = found.outcome == Outcome::Equivalent;
             assert!(

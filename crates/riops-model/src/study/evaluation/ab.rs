@@ -20,7 +20,7 @@ pub(super) fn add(view: &mut StudyView, study: &Study, settings: &AbSettings) {
                 .get_mut(stage)
                 .and_then(|stage| stage.figures.iter_mut().find(|each| each.figure == figure));
             if let (Some(found), Ok(effect)) = (found, effect) {
-                // The number of blocks is that of the test, not of a single comparison.
+                // The test, not a single comparison, determines the number of blocks.
                 found.against_baseline = Some(Against { runs_needed: None, ..of_effect(effect) });
             }
         }

@@ -17,7 +17,7 @@ const JUDGED: [Figure; 6] = [
     Figure::ErrorsPerS,
 ];
 
-/// What is compared in which blocks.
+/// The runs to compare, and their blocks.
 pub(super) struct Judge<'a> {
     pub(super) settings: Settings,
     pub(super) slots: &'a [Slot],

@@ -290,8 +290,8 @@ fn axis(axis: &crate::study::Axis) -> AxisView {
     }
 }
 
-/// Number of runs of a sweep: those that ended, and those to come. A cell that failed has no further ones. Other
-/// experiments decide as they go.
+/// Returns the number of runs of a sweep: the runs that ended, and the runs to come. A cell that failed has no
+/// further runs. `None` for other experiments, which decide as they go.
 fn planned_runs(study: &Study) -> Option<u64> {
     let left = remaining(study, (0, Duration::ZERO));
     (!left.is_maximum).then_some((study.finished.len() + left.runs) as u64)
@@ -324,7 +324,7 @@ fn time(
     time_change(&blocks, &changes(&a.records(), &b.records()))
 }
 
-/// What differs between the only two cells: their values are names.
+/// Returns the differences between the only two cells: their values are names.
 fn differences(experiment: &Experiment, groups: &[Group<'_>]) -> Vec<Change> {
     let [a, b] = groups else {
         return Vec::new();

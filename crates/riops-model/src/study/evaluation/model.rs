@@ -21,11 +21,11 @@ pub struct StudyView {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it answers.
+    /// The question that it answers.
     pub description: Option<String>,
     /// When it was defined, RFC 3339.
     pub created_at: String,
-    /// What it searches for.
+    /// Its goal.
     pub kind: StudyKind,
     /// The workload of its runs.
     pub workload: String,
@@ -33,13 +33,13 @@ pub struct StudyView {
     pub counts_transactions: bool,
     /// Server and machine of the runs, if all runs have the same.
     pub environment: Vec<String>,
-    /// What differs between the runs of the only two cells, apart from the figures.
+    /// Differences between the runs of the only two cells, apart from the figures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Change>,
     /// The marks of the usable runs, such as `disturbed`, with the number of runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marked: Vec<(&'static str, usize)>,
-    /// What differs between the cells.
+    /// Differences between the cells.
     pub axes: Vec<AxisView>,
     /// The smallest relevant effect, as a share.
     pub effect: f64,
@@ -73,14 +73,14 @@ pub struct StudyView {
     /// The stages of both variants of an A/B test, for pictures.
     #[serde(skip)]
     pub variants: Vec<StageComparison>,
-    /// What limits the conclusions.
+    /// Limits of the conclusions.
     pub notes: Vec<String>,
-    /// What people wrote about it.
+    /// Notes of users.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes_of_people: Vec<Note>,
 }
 
-/// What an experiment searches for.
+/// The goal of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StudyKind {
@@ -123,15 +123,15 @@ pub struct CellView {
     pub name: String,
     /// One value for each axis.
     pub values: Vec<String>,
-    /// Price of an hour of its server, if it is known and has the currency of the others.
+    /// Price of an hour of its server, if it is known and in the same currency as the other prices.
     pub price_per_hour: Option<f64>,
-    /// Its runs. Those of a search are in `levels`.
+    /// Its runs. The runs of a search are in `levels`.
     #[serde(flatten)]
     pub group: GroupView,
-    /// The levels of a search, ascending; those of a closed loop first.
+    /// The levels of a search, ascending; the levels of a closed loop first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelView>,
-    /// What the search found.
+    /// Result of the search.
     pub saturation: Option<Saturation>,
 }
 
@@ -239,20 +239,20 @@ impl FigureView {
     }
 }
 
-/// A figure relative to that of the baseline.
+/// A figure relative to the figure of the baseline.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Against {
-    /// The figure divided by that of the baseline.
+    /// The figure divided by the figure of the baseline.
     pub ratio: f64,
-    /// The means of the baseline and of the figure of which this is the quotient.
+    /// The means of the baseline and of the figure, whose quotient is the ratio.
     #[serde(skip)]
     pub means: [f64; 2],
     /// The interval of the ratio, from which the verdict is read.
     pub interval: Option<RatioInterval>,
     /// The p-value, adjusted for the number of figures.
     pub p_adjusted: Option<f64>,
-    /// The verdict; absent with one run of a side.
+    /// The verdict; absent if one side has only one run.
     pub outcome: Option<Outcome>,
     /// Number of further runs of each cell that a verdict requires.
     pub runs_needed: Option<usize>,
@@ -303,10 +303,10 @@ pub struct AxisEffect {
 pub struct ValueEffect {
     /// The value, as typed.
     pub value: String,
-    /// The main figure relative to that of the first value with the same other values: geometric mean. Absent
-    /// for the first value.
+    /// The main figure relative to the main figure of the first value, with the same values of the other axes:
+    /// geometric mean. Absent for the first value.
     pub main: Option<Against>,
-    /// The same of the latency (p95).
+    /// The same for the latency (p95).
     pub latency: Option<Against>,
 }
 
@@ -357,7 +357,7 @@ impl GroupView {
 }
 
 impl CellView {
-    /// Returns its groups of runs: its own, or those of its levels.
+    /// Returns its groups of runs: its own group, or the groups of its levels.
     pub fn groups(&self) -> impl Iterator<Item = (Option<Level>, &GroupView)> {
         let own = self.levels.is_empty().then_some((None, &self.group));
         own.into_iter().chain(self.levels.iter().map(|each| (Some(each.level), &each.group)))
@@ -375,8 +375,7 @@ impl StudyView {
         self.cells.iter().flat_map(CellView::groups).map(|(_, group)| group)
     }
 
-    /// Returns the measured cells by their settings other than those of the axes `without`, as a text:
-    /// `batch=10 sessions=8`.
+    /// Returns the measured cells by their settings without the axes `without`, as a text: `batch=10 sessions=8`.
     pub fn combinations(&self, without: &[usize]) -> IndexMap<String, Vec<&CellView>> {
         let mut found: IndexMap<String, Vec<&CellView>> = IndexMap::new();
         for cell in self.cells.iter().filter(|cell| self.main_of(&cell.group).is_some()) {

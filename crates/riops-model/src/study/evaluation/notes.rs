@@ -1,4 +1,4 @@
-//! What limits the conclusions of an experiment.
+//! Limits of the conclusions of an experiment.
 
 use super::groups::Group;
 use super::model::{CellView, StudyKind, StudyView};

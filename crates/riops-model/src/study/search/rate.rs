@@ -129,7 +129,7 @@ pub fn conclude(settings: &Settings, points: &[RatePoint]) -> Option<Conclusion>
     })
 }
 
-/// What the runs show.
+/// The state of the search after the runs.
 struct State {
     /// Runs at each step, from the lowest on.
     tallies: Vec<Tally<i32>>,
@@ -188,7 +188,7 @@ fn has_majority(tally: &Tally<i32>) -> bool {
     2 * tally.met > tally.runs
 }
 
-/// Returns the probability of a boundary, up to a factor: that before the runs, times that of the runs.
+/// Returns the probability of a boundary, up to a factor: the prior probability times the likelihood of the runs.
 fn probability(boundary: i32, tallies: &[Tally<i32>], width: f64) -> f64 {
     let before = 1.0 / (1.0 + (f64::from(boundary) / EXPECTED_STEPS).powi(2));
     let of_runs = |tally: &Tally<i32>| {

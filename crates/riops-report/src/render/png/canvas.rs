@@ -94,7 +94,7 @@ pub(super) struct Scaled {
 }
 
 impl Scaled {
-    /// The axis with its own range, otherwise with that of the data: from zero on, or with some space on both
+    /// Returns the axis with its own range, or else with the range of the data: from zero, or with some space on both
     /// sides if it is logarithmic.
     pub(super) fn of(axis: &Axis, (low, high): (f64, f64)) -> Self {
         let (low, high) = match (axis.range, axis.scale) {
@@ -106,7 +106,7 @@ impl Scaled {
         Self { range: low..high, scale: axis.scale, ticks: Vec::new() }
     }
 
-    /// The ticks that are not too close to the one before.
+    /// Returns the ticks, except ticks that are too close to the previous one.
     pub(super) fn spaced(&self, ticks: &[f64]) -> Vec<f64> {
         let span = self.position(self.range.end) - self.position(self.range.start);
         let mut kept: Vec<f64> = Vec::new();

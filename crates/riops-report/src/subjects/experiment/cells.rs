@@ -7,7 +7,7 @@ use riops_model::stats::Outcome;
 use riops_model::study::evaluation::{Against, CellView, FigureView, GroupView, StudyView};
 use riops_model::units::format::percent;
 
-/// The columns with the settings of a cell.
+/// Returns the columns with the settings of a cell.
 pub(super) fn settings(view: &StudyView, cell: &CellView) -> Vec<(Column, Cell)> {
     if view.axes.is_empty() {
         return vec![(word("cell"), cell.name.as_str().into())];
@@ -16,12 +16,12 @@ pub(super) fn settings(view: &StudyView, cell: &CellView) -> Vec<(Column, Cell)>
     values.map(|(axis, value)| (word(&axis.name), value.as_str().into())).collect()
 }
 
-/// A value, or an empty cell.
+/// Returns a cell with the value, or an empty cell.
 pub(super) fn or_empty<T: Into<Cell>>(value: Option<T>) -> Cell {
     value.map_or_else(|| "".into(), Into::into)
 }
 
-/// The title of a figure: CPU use of several nodes is that of each.
+/// Returns the title of a figure: the CPU use of a cluster is shown per node.
 pub(super) fn figure_title(view: &StudyView, stage: usize, figure: Figure) -> String {
     let has_nodes = view.groups().any(|group| {
         let nodes = group.stages.get(stage).map(|stage| stage.nodes.as_slice()).unwrap_or_default();
@@ -34,14 +34,14 @@ pub(super) fn figure_title(view: &StudyView, stage: usize, figure: Figure) -> St
     }
 }
 
-/// Half the width of the interval, as a share of the value.
+/// Returns half the width of the interval, as a share of the value.
 pub(super) fn reach(estimate: &Estimate) -> Option<String> {
     let interval = estimate.interval.filter(|_| estimate.value > 0.0)?;
     let reach = (interval.high - interval.low) / 2.0 / estimate.value;
     Some(format!("±{}", percent(reach)))
 }
 
-/// The thresholds that were missed: `misses p99<10ms`.
+/// Returns the thresholds that were missed: `misses p99<10ms`.
 pub(super) fn missed(group: &GroupView) -> Option<String> {
     let missed = group.thresholds.iter().filter(|threshold| threshold.met < threshold.of);
     let missed: Vec<String> = missed
@@ -53,7 +53,7 @@ pub(super) fn missed(group: &GroupView) -> Option<String> {
     (!missed.is_empty()).then(|| format!("misses {}", missed.join(" and ")))
 }
 
-/// What is said of a group without any usable run.
+/// Text for a group without any usable run.
 pub(super) fn failed(group: &GroupView) -> Option<String> {
     let runs = group.runs;
     let text = if runs.failed > 0 { "FAILED" } else { "NOT VALID" };

@@ -1,4 +1,4 @@
-//! What the charts of an experiment have in common: estimates, and axes that contain their intervals.
+//! Common parts of the charts of an experiment: estimates, and axes that contain their intervals.
 
 use crate::chart::{
     Axis, AxisScale, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,

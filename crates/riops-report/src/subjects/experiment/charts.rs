@@ -59,7 +59,7 @@ impl<'a> Across<'a> {
             .iter()
             .enumerate()
             .filter(|(_, axis)| axis.values.len() > 1)
-            // Of several, max_by_key returns the last: the first of the experiment is preferred.
+            // max_by_key returns the last of several maxima: the first axis of the experiment is preferred.
             .rev()
             .max_by_key(|(_, axis)| (is_numeric(axis), axis.values.len()))?;
         let numbers = axis.numbers.as_ref().filter(|_| is_numeric(axis));

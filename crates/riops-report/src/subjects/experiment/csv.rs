@@ -15,7 +15,7 @@ struct Row<'a> {
     against: Option<&'a Against>,
 }
 
-/// Returns the figures as CSV as in RFC 4180, with a header. Units are those of the JSON form.
+/// Returns the figures as CSV as in RFC 4180, with a header. The units are the same as in the JSON form.
 ///
 /// # Errors
 /// [`ExportError`] if the table cannot be written.

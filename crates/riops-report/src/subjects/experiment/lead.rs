@@ -12,7 +12,7 @@ use riops_model::study::evaluation::{
 };
 use riops_model::units::format::{joined, number_of, to_the_minute};
 
-/// What was measured, and how.
+/// The measured combinations, and the method.
 pub(super) fn conditions(document: &mut Document, view: &StudyView) {
     document.known("question", view.description.clone().unwrap_or_default());
     document.lines("server", view.environment.iter().cloned());

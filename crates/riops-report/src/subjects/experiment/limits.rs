@@ -33,8 +33,8 @@ fn share(value: Option<f64>) -> Cell {
     value.map(|share| Cell::from(format!("{:.1}%", share * 100.0)).with_bar(share)).into()
 }
 
-/// What limited each cell, and where the blocks of its rows came from; `None` if nothing is known, or if it is the
-/// same bottleneck everywhere.
+/// Returns the origin of the blocks and the bottleneck of each cell; `None` if the origin does not vary, and the
+/// bottleneck is unknown or the same in all cells.
 pub(super) fn limits(view: &StudyView) -> Option<Table> {
     let has_sources = view.sources_vary();
     let has_bottlenecks = view.common_bottleneck().is_none()

@@ -14,7 +14,7 @@ use riops_model::study::evaluation::{
 };
 use riops_model::units::format::{factor, joined, number_of};
 
-/// A change is explained if its ratio differs by more than this share from that of the two values beside it.
+/// A note explains a change whose ratio differs by more than this share from the ratio of the two values beside it.
 const EXPLAINED_FROM: f64 = 0.01;
 
 /// The column with the intervals of these comparisons.
@@ -140,7 +140,7 @@ fn costs(view: &StudyView) -> Option<Table> {
         None => change_text(against.ratio),
     };
     let title = "Cost per transaction";
-    // Of many cells, each is a row.
+    // With more than two cells, each cell is a row.
     if cells.len() > 2 {
         let table = Table::of(title, &view.cells, |cell| {
             let mut row = settings(view, cell);
@@ -271,18 +271,19 @@ fn summary(view: &StudyView, improvement: &Improvement) -> Table {
     Table { note: summary_note(improvement, view.ab.is_some()), ..table }
 }
 
-/// What the rows do not show: why the level of their intervals is another one, and that a change is not that of the two values.
+/// Returns the note below the table: why the intervals have another level, and why a change differs from the ratio of
+/// the two values.
 fn summary_note(improvement: &Improvement, is_test: bool) -> Option<String> {
     let mut against = improvement.rows.iter().filter_map(|row| row.against.as_ref());
     let has_intervals = against.any(|against| against.interval.is_some());
     let level = (is_test && has_intervals)
-        .then(|| "the level of the intervals is that of the last look".to_owned());
+        .then(|| "the intervals use the significance level of the last look".to_owned());
     let differs = |row: &ImprovementRow| {
         let ratio = row.against.as_ref().map(|against| against.ratio / (row.to / row.from));
         ratio.is_some_and(|ratio| (ratio - 1.0).abs() > EXPLAINED_FROM)
     };
     let differs = improvement.rows.iter().any(differs).then(|| {
-        "the changes are those of the geometric means within blocks; with noisy runs, they differ from those of the values".to_owned()
+        "the changes are computed from geometric means within blocks; with noisy runs, they differ from the ratio of the values".to_owned()
     });
     let notes: Vec<String> = level.into_iter().chain(differs).collect();
     (!notes.is_empty()).then(|| notes.join("; "))

@@ -231,7 +231,7 @@ fn cells_that_miss_a_threshold_are_not_the_best() {
 #[test]
 fn a_change_that_is_not_that_of_the_values_is_explained() {
     let mut view = view(&example::ab(4, 1.1));
-    let note = "the changes are those of the geometric means within blocks";
+    let note = "the changes are computed from geometric means within blocks";
     let one_line = |view: &StudyView| text(view, 200).replace('\n', " ");
     assert!(!one_line(&view).contains(note), "{}", one_line(&view));
     view.improvement.as_mut().unwrap().rows[0].to *= 1.05;
@@ -314,7 +314,7 @@ fn the_page_of_a_test_names_what_differs_and_is_not_green_with_disturbed_runs() 
     for row in ["setting: shared_buffers  ", "plan: sessions  "] {
         assert!(shown.contains(row), "{row}: {shown}");
     }
-    // What is common is named, too.
+    // Common properties are named, too.
     assert!(shown.contains("riops 0."), "{shown}");
     assert_eq!(charts::charts(&view(&study)).len(), 1);
 }

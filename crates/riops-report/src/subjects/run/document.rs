@@ -64,7 +64,7 @@ pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     document
 }
 
-/// How a rate was achieved, the bottleneck, the time and the cost of a transaction.
+/// Writes how the rate was achieved, the bottleneck, the time and the cost of a transaction.
 pub(super) fn limits(document: &mut Document, summary: &Summary<'_>) {
     if summary.stage.statement.is_none() {
         failures::schedule(document, summary.stage);
@@ -74,7 +74,7 @@ pub(super) fn limits(document: &mut Document, summary: &Summary<'_>) {
     cost::cost(document, summary);
 }
 
-/// What the number is worth: too few transactions, an unsteady rate, validity and warnings, thresholds.
+/// Writes how reliable the result is: too few transactions, an unsteady rate, validity and warnings, thresholds.
 pub(super) fn judgment(document: &mut Document, record: &Record, words: &dyn Words) {
     mix::few_transactions(document, record);
     steadiness::steadiness(document, record, words);
@@ -85,7 +85,7 @@ pub(super) fn judgment(document: &mut Document, record: &Record, words: &dyn Wor
     }
 }
 
-/// The work, the sessions and the dataset.
+/// Writes the work, the sessions and the dataset.
 pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) {
     document.line("workload", words.work());
     let summary = Summary::of(record);
@@ -106,7 +106,7 @@ pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) 
     mix::mix(document, record);
 }
 
-/// Label, tags and notes.
+/// Writes label, tags and notes.
 pub(super) fn names(document: &mut Document, record: &Record) {
     document.known("label", record.label.clone().unwrap_or_default());
     let tags = record.tags.iter().map(|(name, value)| format!("{name}={value}"));
@@ -114,8 +114,8 @@ pub(super) fn names(document: &mut Document, record: &Record) {
     document.lines("notes", record.notes.iter().flat_map(Note::lines));
 }
 
-/// Whether the requested rate was achieved, before anything else: a result at another rate has another meaning.
-/// Of several stages, only those that did not achieve it are named.
+/// Writes whether the requested rate was achieved, before anything else: a result at another rate has another meaning.
+/// With several stages, names only the stages that did not achieve it.
 pub(super) fn rate_verdicts(document: &mut Document, stages: &[Summary<'_>]) {
     for summary in stages {
         let stage = summary.stage;

@@ -177,7 +177,7 @@ mod tests {
         record
     }
 
-    /// Counts the colored pixels (neither white nor those of the grid) in a part of the plot, given as shares of the axes.
+    /// Counts the colored pixels (neither background nor grid) in a part of the plot, given as shares of the axes.
     fn colored_pixels(record: &Record, scale: Scale, x: Range<f64>, y: Range<f64>) -> usize {
         let file = scatter_png(record, scale).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();

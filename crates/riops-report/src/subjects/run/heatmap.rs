@@ -7,13 +7,13 @@ use crate::table::{Cell, Table, number};
 use riops_model::record::{HeatmapRecord, Record, StageRecord};
 use riops_model::units::format::{count, duration_us};
 
-/// Higher numbers of classes are not those of latencies.
+/// Limit of the class numbers: no latency reaches it.
 const CLASS_MAX: i32 = 1_000;
 /// Rows and columns of the table.
 const ROWS_MAX: usize = 24;
 const COLUMNS_MAX: usize = 12;
 
-/// The heatmap of a stage: the stored one, or one of its samples.
+/// Returns the stored heatmap of a stage, or a heatmap of its samples.
 fn heatmap_of(stage: &StageRecord) -> Option<HeatmapRecord> {
     let each = &stage.session_loop;
     each.latency_heatmap.clone().or_else(|| Some(HeatmapRecord::of_samples(each.samples.as_ref()?)))
@@ -97,7 +97,7 @@ fn heatmap_table(slots: &[f64], bounds: &[f64], cells: &[(usize, usize, u64)]) -
         std::iter::once(time).chain(counts).collect::<Vec<_>>()
     });
     table.with_note(
-        "number of transactions with a latency from the bound of the column to that of the next",
+        "number of transactions with a latency from the column's bound to the next column's bound",
     )
 }
 

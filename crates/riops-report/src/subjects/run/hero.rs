@@ -60,7 +60,7 @@ fn tiles(record: &Record) -> Vec<Tile> {
     shown.filter_map(tile).collect()
 }
 
-/// Rate, bottleneck and validity.
+/// Writes rate, bottleneck and validity.
 fn verdict(document: &mut Document, record: &Record, words: &dyn Words) {
     let stages = Summary::of_each(record);
     rate_verdicts(document, &stages);
@@ -69,7 +69,7 @@ fn verdict(document: &mut Document, record: &Record, words: &dyn Words) {
     } else if stages.iter().all(|summary| summary.stage.statement.is_none())
         && let Some(best) = words.measure().best_stage(&stages)
     {
-        // The main figure is that of the best stage, and so is the bottleneck.
+        // The main figure and the bottleneck describe the best stage.
         for fact in facts(|document| bottleneck(document, best)) {
             let text = format!("of {}: {}", best.stage.name, fact.texts.join(" "));
             document.line(&fact.label, text);

@@ -94,11 +94,11 @@ fn percentile_summary(curves: &[Curve]) -> String {
     format!("{}.", joined(curves.iter().map(text), "; "))
 }
 
-/// Percentiles up to the last one that is not the maximum.
+/// Returns the percentiles, up to the last one that is not the maximum, and the maximum.
 fn percentile_table(curves: &[Curve]) -> Table {
     let most = curves.iter().map(|(_, histogram)| histogram.count()).max().unwrap_or(0) as f64;
     let named = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
-    // Of the maximum, without a quantile, every curve has a value.
+    // The maximum has no quantile: every curve has a value for it.
     let has_enough = |count: f64, quantile: Option<f64>| {
         quantile.is_none_or(|quantile| count * (1.0 - quantile) >= 1.0 - 1e-6)
     };

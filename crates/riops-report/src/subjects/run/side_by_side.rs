@@ -66,7 +66,7 @@ fn side_by_side(records: &[Record]) -> Option<Findings> {
     Some(found)
 }
 
-/// The titles of the runs, after that of the first column.
+/// Returns the title of the first column, followed by the titles of the runs.
 fn head(first: &str, records: &[Record], column: fn(String) -> Column) -> Vec<Column> {
     let titles = records.iter().enumerate();
     let titles = titles.map(|(position, record)| column(title(record, Some(position + 1))));

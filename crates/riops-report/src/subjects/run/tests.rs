@@ -225,7 +225,7 @@ fn texts_of_a_record_are_never_markup() {
     let page = html(&records, None).unwrap();
     assert!(!page.contains("<img") && !page.contains("alert(1)</script>"));
     assert!(!page.contains("<script>alert") && !page.contains("onerror=alert(1)>"));
-    // The scripts are those of riops; the others are data of charts.
+    // Two scripts belong to riops; all others are data of charts.
     let scripts = page.matches("<script").count();
     assert_eq!(scripts, page.matches("<script type=\"application/json\"").count() + 2);
     let markdown = markdown(&records, None);

@@ -69,7 +69,7 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// A section without contents. Its id is the title in lowercase letters, after that of the run.
+    /// Returns a section without contents. Its id is the id of the run, followed by the title in lowercase letters.
     pub(super) fn new(run: &str, title: &'static str) -> Self {
         Self {
             id: format!("{run}-{}", title.to_lowercase().replace(' ', "-")),
@@ -78,20 +78,20 @@ impl Section {
         }
     }
 
-    /// A section with what `write` adds to its document.
+    /// Returns a section whose document `write` fills.
     pub(super) fn of(run: &str, title: &'static str, write: impl FnOnce(&mut Document)) -> Self {
         let mut section = Self::new(run, title);
         write(&mut section.document);
         section
     }
 
-    /// The section with those of the tables that have rows.
+    /// Adds the tables that have rows.
     pub(super) fn with_tables(mut self, tables: impl IntoIterator<Item = Table>) -> Self {
         tables.into_iter().for_each(|table| self.document.table(table));
         self
     }
 
-    /// The section with these charts.
+    /// Adds these charts.
     pub(super) fn with_charts(mut self, charts: Vec<Chart>) -> Self {
         for chart in charts {
             self.document.chart(chart);
@@ -99,7 +99,7 @@ impl Section {
         self
     }
 
-    /// The section, if it has contents.
+    /// Returns the section if it has contents.
     pub(super) fn filled(self) -> Option<Self> {
         let is_empty = self.document.is_empty()
             && self.groups.is_empty()

@@ -9,14 +9,14 @@ use riops_model::plan::CbcRun;
 use riops_model::record::{DeviceUse, Record, StageRecord};
 use riops_model::units::format::{bytes_text, duration_us, joined, number_of, percent, rate};
 
-/// Lower rates of the device are those of an idle one, because the caches served the step, in MB/s.
+/// Below this rate, in MB/s, the device was idle: the caches served the step.
 const IDLE_MB_S: f64 = 1.0;
 /// Minimum length of a step for which the busy share of the device is reported, in seconds: the kernel counts busy time
 /// in units of a few milliseconds.
 const BUSY_SECONDS_MIN: f64 = 0.1;
 
-/// Returns the highest rate of the device in a step, as `riops runs list` does: of those that are long enough, if
-/// there are any, otherwise of the longest one. Returns the time of all steps if the device was idle or is unknown.
+/// Returns the highest device rate of the steps that are long enough, or else the rate of the longest step, as
+/// `riops runs list` does. Returns the time of all steps if the device was idle or is unknown.
 pub(super) fn figure(record: &Record) -> Option<Headline> {
     let steps = || record.stages.iter().filter(|stage| stage.statement.is_some());
     steps().next()?;

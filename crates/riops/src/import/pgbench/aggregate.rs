@@ -20,7 +20,7 @@ use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::ImportedRun;
 use crate::record::{LatencyKind, LoopRecord, Point, ReportedLatency, StageRecord};
 
-/// Columns without options, and with those of version 19.
+/// Number of columns without options, and with the options of version 19.
 const COLUMNS_MIN: usize = 6;
 const COLUMNS_MAX: usize = 16;
 /// Columns up to version 14 with `--rate` and `--latency-limit`: its count includes skipped transactions.
@@ -208,9 +208,9 @@ fn different(one_s: i64, other_s: i64) -> String {
 
 /// The intervals of all threads.
 struct Merged {
-    /// Those in which threads started, and their number.
+    /// Sum of the intervals in which threads started, and the number of these intervals.
     ramp: (Sums, u32),
-    /// Those that all threads wrote.
+    /// Intervals that all threads wrote.
     complete: Vec<Sums>,
     /// Transactions of the intervals that only some threads wrote, after the end of the others.
     left_out: u64,
@@ -245,8 +245,8 @@ fn merged(files: &[File], length_s: i64) -> Result<Merged, String> {
     Ok(Merged { ramp: (ramp, count), complete: complete.collect(), left_out })
 }
 
-/// The intervals with their lengths: those of the first and of the last one are estimated. Without an interval
-/// between them, the last one counts in full.
+/// Returns the intervals with their lengths; the lengths of the first and the last interval are estimated. Without an
+/// interval between them, the last one counts in full.
 fn with_lengths((ramp, count): (Sums, u32), complete: &[Sums], length_s: i64) -> Vec<Interval> {
     let whole_s = length_s as f64;
     let (middle, last) = match complete.split_last() {

@@ -2,7 +2,7 @@
 //!
 //! `client transaction time script epoch_s epoch_us [lag] [retries]`; times in microseconds. `time` starts at the
 //! intended start, so with a rate it is the response time, and `time - lag` is the service time. The epoch is
-//! that of the end.
+//! the end of the transaction.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, btree_map};
@@ -230,7 +230,7 @@ impl Sums {
             self.unfinished.record(Nanos(column_7.saturating_mul(1_000)));
         }
         let column_8 = entry.column_8.unwrap_or_default();
-        // The sums of the seconds are at most those of the run.
+        // The sums of a second need no check: they are at most the sums of the run.
         self.sum_7 = self.sum_7.checked_add(column_7).ok_or(OUT_OF_RANGE)?;
         self.sum_8 = self.sum_8.checked_add(column_8).ok_or(OUT_OF_RANGE)?;
         second.sum_7 += column_7;

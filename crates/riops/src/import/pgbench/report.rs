@@ -70,7 +70,7 @@ enum Line<'a> {
 
 impl<'a> Line<'a> {
     fn of(text: &'a str, is_in_script: bool) -> Self {
-        // Other lists are those of people who quote a report.
+        // In other places, the dash comes from a person who quotes a report as a list.
         let text = match text.strip_prefix("- ") {
             Some(rest) if is_in_script => return Self::OfScript(rest),
             Some(rest) => rest,
@@ -115,9 +115,9 @@ pub(in crate::import) struct PgbenchReport {
     has_started: bool,
     banner: Banner,
     has_type: bool,
-    /// Whether the settings are those of the report before.
+    /// Whether the settings come from the previous report.
     is_continued: bool,
-    /// Whether the last quoted command line of pgbench has `-C`, and whether that of this report has.
+    /// Whether the last quoted command line of pgbench has `-C`, and whether the command line of this report has it.
     command_connects: Option<bool>,
     connects: Option<bool>,
     /// Lines that occur once.
@@ -138,7 +138,7 @@ pub(in crate::import) struct PgbenchReport {
     progress: ProgressLines,
 }
 
-/// A progress line. What it does not contain is 0 or absent.
+/// A progress line. Values that it does not contain are 0 or absent.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
     at_s: f64,
@@ -410,7 +410,7 @@ impl PgbenchReport {
             "number of serialization failures" => self.failure("40001", value)?,
             "number of deadlock failures" => self.failure("40P01", value)?,
             "total number of retries" => self.retries = number(value)?,
-            // An average over failed transactions too is not that of the successful ones.
+            // An average that includes failed transactions is not the average of the successful ones.
             "latency average" if value.contains("including failures") => {
                 self.found.fact("latency average", &value);
             }
@@ -465,7 +465,7 @@ impl PgbenchReport {
 
 impl ProgressLines {
     fn push(&mut self, line: &Progress) {
-        /// The smallest timestamp: September 2001. No run is as long.
+        /// The smallest timestamp, in September 2001: no run is that long.
         const EPOCH_S_MIN: f64 = 1e9;
         let before = self.first.filter(|_| self.series.end_s() == 0.0);
         let first = *self.first.get_or_insert(*line);
@@ -473,7 +473,7 @@ impl ProgressLines {
         if first.at_s < EPOCH_S_MIN {
             self.interval(line, 0.0);
         } else if let Some(before) = before {
-            // The length of the first interval is that of the second one.
+            // The first interval is taken to be as long as the second one.
             let start_s = before.at_s - (line.at_s - before.at_s);
             self.epoch_s = Some(start_s);
             self.interval(&before, start_s);

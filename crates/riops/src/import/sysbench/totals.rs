@@ -91,7 +91,7 @@ impl Totals {
         Ok(())
     }
 
-    /// The number of threads: that of all transactions for the mean of a thread.
+    /// Returns the number of threads: all transactions divided by the mean of a thread.
     pub(super) fn threads(&self) -> Option<u32> {
         let (mean, _) = self.events.as_ref()?.split_once('/')?;
         let mean: f64 = number(mean).ok().filter(|mean| *mean > 0.0)?;

@@ -16,9 +16,9 @@ use crate::study::{HistoryChange, HistoryChoice, HistoryPoint, HistorySeries, hi
 use crate::summary::RunSummary;
 use crate::units::format::to_the_minute;
 
-/// Runs of a history: the newest ones.
+/// Maximum number of runs of a history: the newest ones.
 const RUNS_MAX: u32 = 2_000;
-/// Labels to select from: those of the newest runs.
+/// Maximum number of labels to select from: the labels of the newest runs.
 const LABELS_MAX: usize = 100;
 
 /// The values of `history.html`.
@@ -47,7 +47,7 @@ struct Choice {
 struct View {
     name: String,
     figure: &'static str,
-    /// What was found, in a sentence.
+    /// The result, in a sentence.
     summary: String,
     chart: Option<Chart>,
     rows: Vec<Row>,
@@ -110,7 +110,7 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
     app.page("history.html", layout("riops: history", "/history"), page)
 }
 
-/// Returns the labels of these runs, those of the newest runs first.
+/// Returns the labels of these runs, starting with the newest run.
 fn choices(runs: &[RunSummary]) -> Vec<Choice> {
     let mut counts: IndexMap<&String, usize> = IndexMap::new();
     for label in runs.iter().filter_map(|run| run.label.as_ref()) {

@@ -1,5 +1,5 @@
-//! The pages of stored runs and experiments: those of `riops report` and `riops sweep -o html`, with links to what else can be
-//! done.
+//! The pages of stored runs and experiments: the pages of `riops report` and `riops sweep -o html`, with links to further
+//! actions.
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{Html, IntoResponse};
@@ -100,7 +100,7 @@ pub(in crate::serve) async fn experiments(State(app): Shared) -> Answer {
     app.page("experiments.html", layout("riops: experiments", "/experiments"), List { table })
 }
 
-/// The page of an experiment: that of `riops sweep -o html`, as far as its runs ended.
+/// Returns the page of an experiment: the page of `riops sweep -o html`, with the runs that have ended.
 pub(in crate::serve) async fn experiment(State(app): Shared, Path(id): Path<String>) -> Answer {
     let study = app.stored.with(move |store| Ok(stored_study(store, &id)?)).await?;
     let id = &study.experiment.id;

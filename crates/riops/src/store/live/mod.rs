@@ -1,6 +1,6 @@
 //! Runs in progress: a run publishes its events beside the store, and other processes read them.
 //!
-//! A sink writes the events of one run, and a source reads those of all runs. Both have one implementation for each
+//! A sink writes the events of one run, and a source reads the events of all runs. Both have one implementation for each
 //! kind of store. Publishing must never delay a run or fail it: see [`Publisher`].
 
 mod files;

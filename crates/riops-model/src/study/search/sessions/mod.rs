@@ -120,7 +120,7 @@ impl Measured {
     }
 }
 
-/// What the runs show.
+/// The state of the search after the runs.
 struct State {
     /// The levels that may be measured.
     grid: Vec<u32>,

@@ -57,7 +57,7 @@ fn single(view: &StudyView) -> Option<&CellView> {
     view.cells.first().filter(|_| view.cells.len() == 1)
 }
 
-/// What was found, as a part of the text alternative.
+/// The result, as a part of the text alternative.
 fn found(view: &StudyView) -> String {
     let texts = joined(super::words::words(view).get("saturation").into_iter().flatten(), "; ");
     if texts.is_empty() { texts } else { format!(" Saturation: {texts}.") }

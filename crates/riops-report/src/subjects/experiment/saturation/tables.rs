@@ -96,7 +96,7 @@ fn level_text(level: Level) -> String {
     }
 }
 
-/// What is special about a level. A rate that misses a threshold is not sustained, which has its own column.
+/// Special properties of a level. A rate that misses a threshold is not sustained, which has its own column.
 fn marks(cell: &CellView, level: &LevelView) -> String {
     let mut words = Vec::new();
     if let Level::Sessions(sessions) = level.level {
