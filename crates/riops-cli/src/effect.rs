@@ -105,6 +105,20 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
+        options: &["details"],
+        sources: Sources::NotEnvironment,
+        reason: |set| {
+            if set.is("sweep") || set.is_cell {
+                return Some("an experiment has several runs".to_owned());
+            }
+            let forms = set.values("output");
+            let is_printed = |form: &&String| !form.contains('=') && *form != "png";
+            let printed: Vec<&String> = forms.iter().filter(is_printed).collect();
+            let form = printed.last().filter(|_| !printed.iter().any(|form| *form == "text"))?;
+            Some(format!("--output {form} has its own contents"))
+        },
+    },
+    Rule {
         options: &["metrics-token", "metrics-token-file"],
         sources: Sources::NotEnvironment,
         reason: |set| {
@@ -238,7 +252,8 @@ pub(crate) enum WithoutEffect {
 /// [`WithoutEffect`] for the first one.
 pub(crate) fn require_effect(
     root: &mut Command,
-    (line, matches): (&CommandLine, &ArgMatches),
+    line: &CommandLine,
+    matches: &ArgMatches,
     values: &Values,
     origin: Origin,
     is_cell: bool,

@@ -45,9 +45,9 @@ fn main() -> ExitCode {
     standard_output::keep_closed();
     survive_file_size_limit();
     let arguments = originals::named(std::env::args_os().collect());
-    if let Some(original) = originals::of(&arguments) {
+    if let Some((tool, own)) = originals::of(&arguments) {
         let translated = |words| execute(&CommandLine::read(words), Origin::Translated);
-        return originals::run(original, Ui::new(false, leaked(Given::default())), translated);
+        return originals::run(tool, own, Ui::new(false, leaked(Given::default())), translated);
     }
     let line = CommandLine::read(arguments);
     title::hide_password(&line);

@@ -8,7 +8,7 @@ use riops::dataset::{Access, Needs};
 use riops::fleet::{Membership, Role};
 use riops::plan::{ObserveRun, Plan, PreparePolicy};
 use riops::record::{DiskLimit, Note, Record};
-use riops::report::{self, Extras, Form, FormError, Rendered};
+use riops::report::{self, Detail, Extras, Form, FormError, Rendered};
 use riops::run::{History, NoHistory};
 use riops::server::Target;
 use riops::session::{Ran, Saved, Session, SessionError};
@@ -62,6 +62,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) forms: Forms,
     /// The parts of the form, if they are printed while the run is in progress.
     pub(crate) streaming: Option<Arc<Streaming>>,
+    /// How much the text shows.
+    pub(crate) detail: Detail,
     /// Whether the form has its intervals.
     pub(crate) intervals: bool,
     pub(crate) graph_options: &'a GraphOptions,
@@ -91,11 +93,12 @@ impl Runner<'_> {
 
     fn print(&self, record: &Record, saved: &Saved, print: Print<'_>) -> Result<()> {
         let given = self.ui.given();
-        let (intervals, omits_password) = (self.intervals, given.omits_password);
+        let (detail, intervals) = (self.detail, self.intervals);
+        let omits_password = given.omits_password;
         let begun = self.streaming.as_ref().and_then(|streaming| streaming.begun());
         let rest = |form: &Form, record: &Record, extras: &Extras<'_>| match begun {
             Some(stream) => Ok(Rendered::Data(stream.closing(record, extras))),
-            None => print(form, record, &Extras { intervals, omits_password, ..*extras }),
+            None => print(form, record, &Extras { detail, intervals, omits_password, ..*extras }),
         };
         // An observed command writes to standard output.
         let of_command = |form: &Form, record: &Record, extras: &Extras<'_>| {
@@ -113,8 +116,12 @@ impl Runner<'_> {
             }
             Saved::Failed(error) => (format!("NO: {error}"), None),
         };
-        let options = (Some(given.server.as_str()), store);
-        print_with(record, &text, &self.forms, (self.graph_options, options), (print, self.ui))
+        let options = RecordText {
+            graph_options: self.graph_options,
+            server: Some(given.server.as_str()),
+            store,
+        };
+        print_with(record, &text, &self.forms, options, print, self.ui)
     }
 }
 
@@ -133,6 +140,15 @@ fn access(plan: &Plan) -> Access<'_> {
     }
 }
 
+/// How much the text of a run shows: everything on request.
+pub(crate) fn detail(everything: bool, ui: Ui) -> Detail {
+    match (everything, ui.is_quiet()) {
+        (true, _) => Detail::Everything,
+        (false, true) => Detail::AnswerWithoutWarnings,
+        (false, false) => Detail::Answer,
+    }
+}
+
 /// Prints a record in a form, and writes it to the files of the others. The commands to try have the options for its server, if
 /// known, and for its store, if the run is stored. If the printed form has no verdict, prints the reasons for an invalid run
 /// and the breached thresholds to standard error.
@@ -143,23 +159,31 @@ pub(crate) fn print(
     options: RecordText<'_>,
     ui: Ui,
 ) -> Result<()> {
-    print_with(record, stored, forms, options, (&as_in_form, ui))
+    print_with(record, stored, forms, options, &as_in_form, ui)
 }
 
-/// The options of the histogram, and the options of the server and the store that commands in messages repeat.
-pub(crate) type RecordText<'a> = (&'a GraphOptions, (Option<&'a str>, Option<&'a str>));
+/// The options of the text of a record.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordText<'a> {
+    pub(crate) graph_options: &'a GraphOptions,
+    /// The options of the server, which commands in messages repeat.
+    pub(crate) server: Option<&'a str>,
+    /// The option of the store, which commands in messages repeat.
+    pub(crate) store: Option<&'a str>,
+}
 
 /// Does the same as [`print()`], with another text for the record on standard output.
 fn print_with(
     record: &Record,
     stored: &str,
     forms: &Forms,
-    (graph_options, (server, store)): RecordText<'_>,
-    (print, ui): (Print<'_>, Ui),
+    options: RecordText<'_>,
+    print: Print<'_>,
+    ui: Ui,
 ) -> Result<()> {
     let extras = Extras::new(stored, crate::ui::output_lines())
-        .with_histogram(graph_options.histogram())
-        .with_options(server, store);
+        .with_histogram(options.graph_options.histogram())
+        .with_options(options.server, options.store);
     let rendered = print(forms.shown, record, &extras);
     let printed = rendered.map_err(Into::into).and_then(|rendered| output::print(&rendered, ui));
     if !forms.shown.has_verdict {

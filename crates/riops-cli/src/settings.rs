@@ -128,7 +128,7 @@ fn matched(
             .map_err(Unparsed::Refused)?;
     }
     let matches = parsed.map_err(Unparsed::Clap)?;
-    require_effect(&mut command, (line, &matches), values, origin, is_cell).map_err(|error| {
+    require_effect(&mut command, line, &matches, values, origin, is_cell).map_err(|error| {
         match error {
             WithoutEffect::Refused(text) => Unparsed::Refused(text),
             WithoutEffect::Incomplete(error) => Unparsed::Clap(error),

@@ -216,6 +216,11 @@ impl Ui {
         Self { terminal: false, intervals: false, ..self }
     }
 
+    /// Whether only results and errors are printed.
+    pub(crate) fn is_quiet(self) -> bool {
+        self.quiet
+    }
+
     /// The options that commands in messages repeat.
     pub(crate) fn given(self) -> &'static Given {
         self.given

@@ -7,10 +7,12 @@ use crate::chart::Chart;
 use crate::flame::Flame;
 use crate::table::Table;
 
-/// Whether a fact is good or bad news.
+/// Whether a fact is the main figure, or good or bad news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
+    /// The main figure.
+    Main,
     /// Good news.
     Good,
     /// Makes the result less reliable.
@@ -23,6 +25,7 @@ impl Tone {
     /// The sequence that sets the color of a text in a terminal.
     pub(super) const fn sequence(self) -> &'static str {
         match self {
+            Self::Main => "\x1b[1m",
             Self::Good => "\x1b[32m",
             Self::Warn => "\x1b[33m",
             Self::Bad => "\x1b[31m",

@@ -66,20 +66,15 @@ impl Node {
     }
 
     /// Adds the functions that this one called, from `x` on. `all` are the samples of A and of B.
-    fn draw(
-        &self,
-        [all_a, all_b]: [f64; 2],
-        (mut x, depth): (f64, usize),
-        frames: &mut Vec<Frame>,
-    ) {
+    fn draw(&self, [all_a, all_b]: [f64; 2], mut x: f64, depth: usize, frames: &mut Vec<Frame>) {
         for (name, called) in &self.called {
             let [a, b] = called.samples.map(|samples| samples as f64);
             let share = b / all_b;
             let width = share * WIDTH;
             if width >= WIDTH_MIN && depth < DEPTH_MAX {
                 let change = (all_a > 0.0).then(|| share - a / all_a);
-                frames.push(frame(name, (x, depth as f64 * ROW, width), share, change));
-                called.draw([all_a, all_b], (x, depth + 1), frames);
+                frames.push(frame(name, x, depth, share, change));
+                called.draw([all_a, all_b], x, depth + 1, frames);
             }
             x += width;
         }
@@ -122,7 +117,7 @@ fn draw(title: &str, note: String, sides: [&[Stack]; 2]) -> Option<Flame> {
         return None;
     }
     let mut frames = Vec::new();
-    root.draw(all, (0.0, 0), &mut frames);
+    root.draw(all, 0.0, 0, &mut frames);
     // The outermost functions are at the bottom.
     let top = frames.iter().map(|frame| frame.y).fold(0.0, f64::max);
     for frame in &mut frames {
@@ -131,7 +126,8 @@ fn draw(title: &str, note: String, sides: [&[Stack]; 2]) -> Option<Flame> {
     Some(Flame { title: title.to_owned(), note, height: top + ROW, frames })
 }
 
-fn frame(name: &str, (x, y, width): (f64, f64, f64), share: f64, change: Option<f64>) -> Frame {
+fn frame(name: &str, x: f64, depth: usize, share: f64, change: Option<f64>) -> Frame {
+    let width = share * WIDTH;
     let characters = truncated((width - 4.0).max(0.0) / CHARACTER);
     let text: String =
         if characters < 3 { String::new() } else { name.chars().take(characters).collect() };
@@ -141,7 +137,7 @@ fn frame(name: &str, (x, y, width): (f64, f64, f64), share: f64, change: Option<
     let round = |value: f64| (value * 10.0).round() / 10.0;
     Frame {
         x: round(x),
-        y,
+        y: depth as f64 * ROW,
         width: round(width),
         text,
         title: format!("{name}: {}{changed}", percent(share)),

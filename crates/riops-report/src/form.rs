@@ -69,6 +69,17 @@ pub struct Image {
     pub bytes: Vec<u8>,
 }
 
+/// How much a text for people says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// The main figure, its bottleneck and validity, and at most three unusual facts: at most 12 lines.
+    Answer,
+    /// The same without unusual facts that are no bad news.
+    AnswerWithoutWarnings,
+    /// Everything that is known.
+    Everything,
+}
+
 /// Additional parts of the output, and their style.
 #[derive(Debug, Clone, Copy)]
 pub struct Extras<'a> {
@@ -76,6 +87,8 @@ pub struct Extras<'a> {
     pub stored: &'a str,
     /// Lines of a text.
     pub lines: Lines,
+    /// How much of the run a text shows.
+    pub detail: Detail,
     /// Whether the intervals are part of a form that has them.
     pub intervals: bool,
     /// Scale of the latency histogram, and its number of buckets.
@@ -95,6 +108,7 @@ impl<'a> Extras<'a> {
         Self {
             stored,
             lines: lines.into(),
+            detail: Detail::Everything,
             intervals: true,
             histogram: None,
             server_options: None,

@@ -51,7 +51,7 @@ pub(super) fn histogram_text(record: &Record, scale: Scale, buckets: usize) -> S
                 times.start,
                 words::of(&record.plan.work).latency_of(stage)
             );
-            times_text(&mut text, &times, (scale, buckets));
+            times_text(&mut text, &times, scale, buckets);
         }
     }
     text
@@ -89,7 +89,7 @@ impl<'a> Times<'a> {
     }
 }
 
-fn times_text(text: &mut String, times: &Times<'_>, (scale, buckets): (Scale, usize)) {
+fn times_text(text: &mut String, times: &Times<'_>, scale: Scale, buckets: usize) {
     let Times { latency, histogram, .. } = times;
     let _ = writeln!(text, "# samples            = {}", latency.count);
     let _ = writeln!(text, "# min                = {:.0}", latency.min);
@@ -97,7 +97,7 @@ fn times_text(text: &mut String, times: &Times<'_>, (scale, buckets): (Scale, us
     let _ = writeln!(text, "# mean               = {:.3}", latency.mean);
     let _ = writeln!(text, "# standard deviation = {:.3}", latency.stdev);
     let _ = writeln!(text, "# variance           = {:.3}", latency.stdev.powi(2));
-    let buckets = into_buckets(histogram, (latency.min, latency.max), scale, buckets);
+    let buckets = into_buckets(histogram, latency, scale, buckets);
     let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0);
     let each = most.div_ceil(BAR_WIDTH).max(1);
     let _ = writeln!(text, "# each ■ is a count of {}", count(each));
@@ -122,11 +122,11 @@ fn times_text(text: &mut String, times: &Times<'_>, (scale, buckets): (Scale, us
 /// Divides the latencies between the minimum and the maximum into buckets.
 fn into_buckets(
     histogram: &Histogram,
-    (min, max): (f64, f64),
+    latency: &LatencySummary,
     scale: Scale,
     buckets: usize,
 ) -> Vec<Bucket> {
-    let buckets = buckets.max(1);
+    let (min, max, buckets) = (latency.min, latency.max, buckets.max(1));
     // Zero has no logarithm.
     let start = if scale == Scale::Log { min.max(1e-3) } else { min };
     let bound = |number: usize| {
@@ -177,7 +177,7 @@ mod tests {
             let histogram = histogram(&latencies);
             let summary = histogram.summary().unwrap();
             let scale = if log { Scale::Log } else { Scale::Linear };
-            let found = into_buckets(&histogram, (summary.min, summary.max), scale, buckets);
+            let found = into_buckets(&histogram, &summary, scale, buckets);
             prop_assert_eq!(found.len(), buckets);
             let total: u64 = found.iter().map(|bucket| bucket.count).sum();
             prop_assert_eq!(total, latencies.len() as u64);

@@ -107,7 +107,8 @@ fn of_last(runs: &[LiveRun]) -> Vec<Family> {
     families.push(family(BACKLOG, &last, |point| point.backlog.map(|count| count as f64)));
     families.extend(LatencyKind::ALL.map(|kind| {
         let samples = last.iter().flat_map(|(labels, point)| {
-            quantiles(point, kind).map(move |(quantile, value)| (with(labels, quantile), value))
+            quantiles(point, kind)
+                .map(move |((name, text), value)| (with(labels, &name, &text), value))
         });
         (kind.into(), samples.collect())
     }));
@@ -131,15 +132,15 @@ fn info(run: &LiveRun) -> (Labels, f64) {
 }
 
 fn phase(run: &LiveRun) -> (Labels, f64) {
-    (with(&run_labels(run), label("phase", run.phase.as_str())), 1.0)
+    (with(&run_labels(run), "phase", run.phase.as_str()), 1.0)
 }
 
 fn label(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-fn with(labels: &Labels, label: (String, String)) -> Labels {
-    labels.iter().cloned().chain([label]).collect()
+fn with(labels: &Labels, name: &str, value: &str) -> Labels {
+    labels.iter().cloned().chain([label(name, value)]).collect()
 }
 
 fn run_labels(run: &LiveRun) -> Labels {
@@ -153,7 +154,7 @@ fn of(run: &LiveRun, stage: &LiveStage) -> Labels {
     let same = run.stages.iter().filter(|other| other.name == stage.name);
     let number = same.take_while(|other| !std::ptr::eq(*other, stage)).count();
     let again = if number == 0 { String::new() } else { format!(" ({})", number + 1) };
-    with(&run_labels(run), label("stage", &format!("{}{again}", stage.name)))
+    with(&run_labels(run), "stage", &format!("{}{again}", stage.name))
 }
 
 #[cfg(test)]

@@ -69,7 +69,8 @@ impl Proxy {
                 recorded.len() - 1
             };
             let counters = (number == 0).then(|| Arc::clone(&counters));
-            Ok(forward(client, server, fault(number), counters, (Arc::clone(&recorded), index)))
+            let record = Recording { sent: Arc::clone(&recorded), index };
+            Ok(forward(client, server, fault(number), counters, record))
         })?;
         Ok(Self { listener, forwarded, sent })
     }
@@ -91,6 +92,13 @@ impl Proxy {
     }
 }
 
+/// The recorded bytes of a connection.
+struct Recording {
+    sent: Sent,
+    /// Number of the connection.
+    index: usize,
+}
+
 /// One direction of a connection.
 struct Direction {
     from: Arc<UnixStream>,
@@ -104,7 +112,7 @@ struct Direction {
     /// Whether the bytes go to the server, and the counters to add them to.
     counters: Option<(Arc<Forwarded>, bool)>,
     /// The recording to append to.
-    record: Option<(Sent, usize)>,
+    record: Option<Recording>,
 }
 
 fn forward(
@@ -112,7 +120,7 @@ fn forward(
     server: UnixStream,
     fault: Fault,
     counters: Option<Arc<Forwarded>>,
-    record: (Sent, usize),
+    record: Recording,
 ) -> Connection {
     let (client, server) = (Arc::new(client), Arc::new(server));
     let (to_server, to_client) = match fault {
@@ -183,7 +191,7 @@ impl Direction {
                 let counter = if *is_to_server { &counters.to_server } else { &counters.to_client };
                 counter.fetch_add(count as u64, Ordering::Relaxed);
             }
-            if let Some((sent, index)) = &self.record {
+            if let Some(Recording { sent, index }) = &self.record {
                 let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(recording) = sent.get_mut(*index) {
                     recording.extend_from_slice(bytes);

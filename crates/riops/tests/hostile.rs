@@ -12,7 +12,7 @@ use std::path::Path;
 use riops::comparison::{self, Group};
 use riops::record::Record;
 use riops::report::export::{CsvRows, ExportFormat, export};
-use riops::report::{self, Extras, Form};
+use riops::report::{self, Extras, Form, Repetition};
 use riops::stats::Settings;
 use riops::units::text::{is_unprintable, lines};
 use serde_json::Value;
@@ -92,7 +92,8 @@ fn no_form_shows_what_a_terminal_obeys_or_lets_a_value_start_a_line() {
             assert_own_lines(&name, &(form.print)(&record, &extras).unwrap().into_text());
         }
         assert_own_lines(&name, &report::markdown(std::slice::from_ref(&record), None));
-        assert_own_lines(&name, &report::repeat_line(&record, (1, 2), &Extras::new("", 80)));
+        let first = Repetition { number: 1, count: 2 };
+        assert_own_lines(&name, &report::repeat_line(&record, first, &Extras::new("", 80)));
     }
 }
 

@@ -39,8 +39,8 @@ pub(crate) use output::OutputOptions;
 pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use run::{GraphOptions, LiveOptions, PlanOptions, ResultOptions, RunWorkload};
 pub(crate) use runs::{
-    Export, FilterOptions, Import, ListOptions, MergeOptions, RemoveOptions, Report, Serve,
-    TagOptions,
+    Export, FilterOptions, Import, LastOptions, ListOptions, MergeOptions, RemoveOptions, Report,
+    Serve, TagOptions,
 };
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use shared::{
@@ -206,6 +206,7 @@ pub(crate) enum Command {
     /// Generate files for a load
     #[command(subcommand)]
     Generate(Generate),
+    Last(LastOptions),
     /// List, show, tag, remove, rerun, export or import runs
     #[command(subcommand)]
     Runs(Runs),

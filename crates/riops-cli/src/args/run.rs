@@ -244,6 +244,7 @@ pub(crate) struct PlanOptions {
 /// Store and output
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run", mut_arg("output", |arg| arg.value_parser(of_runs())))]
+#[expect(clippy::struct_excessive_bools, reason = "options of a command line")]
 pub(crate) struct ResultOptions {
     #[command(flatten)]
     pub(crate) store: StoreOptions,
@@ -253,6 +254,9 @@ pub(crate) struct ResultOptions {
     /// Note on the run: hypothesis, what was changed
     #[arg(long, value_name = "TEXT", conflicts_with = "no_store")]
     pub(crate) note: Option<String>,
+    /// Print everything about the run, not only the answer
+    #[arg(long)]
+    pub(crate) details: bool,
     /// Do not print the intervals
     #[arg(long)]
     pub(crate) no_intervals: bool,

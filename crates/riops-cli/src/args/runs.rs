@@ -14,6 +14,16 @@ use super::parsers::{TYPED_ONLY, parse_instant, parse_pair, parse_period_end};
 use super::shared::StoreOptions;
 use crate::failure::UsageError;
 
+/// Show the answer of the last run again; of a run of an experiment, the experiment
+#[derive(Debug, Args)]
+pub(crate) struct LastOptions {
+    /// Print everything about the run, not only the answer
+    #[arg(long)]
+    pub(crate) details: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
 /// Which runs
 // Not set by the environment: RIOPS_LABEL is the label of a run, and would hide all others.
 #[derive(Debug, Args)]

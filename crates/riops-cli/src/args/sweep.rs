@@ -186,7 +186,8 @@ pub(super) fn adapted(command: clap::Command) -> clap::Command {
         .mut_arg("repeat", |arg| arg.help("Runs of each cell").or_default(REPEATS))
         .mut_arg("output", |arg| arg.value_parser(Forms::new(STUDY)));
     command.mut_args(|arg| {
-        let is_hidden = arg.get_long().is_some_and(|long| SINGLE_RUN_ONLY.contains(&long));
+        let is_hidden =
+            arg.get_long().is_some_and(|long| SINGLE_RUN_ONLY.contains(&long) || long == "details");
         arg.hide(is_hidden)
     })
 }

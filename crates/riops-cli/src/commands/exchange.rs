@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::report::select;
 use crate::args::{Export, GraphOptions, Import, MergeOptions};
 use crate::failure::refuse;
-use crate::measure::{Forms, exit_code_in, print};
+use crate::measure::{Forms, RecordText, exit_code_in, print};
 use crate::output::Outputs;
 use crate::stored;
 use crate::terminal::ask_if_missing;
@@ -140,7 +140,11 @@ pub(super) fn merge(options: &MergeOptions, ui: Ui) -> Result<ExitCode> {
         store.save(&merged)?;
         format!("{} in {}", merged.id, store.location())
     };
-    let hints = (None, Some(ui.given().store.as_str()).filter(|_| !options.dry_run));
-    print(&merged, &stored, &forms, (&GraphOptions::default(), hints), ui)?;
+    let text_options = RecordText {
+        graph_options: &GraphOptions::default(),
+        server: None,
+        store: Some(ui.given().store.as_str()).filter(|_| !options.dry_run),
+    };
+    print(&merged, &stored, &forms, text_options, ui)?;
     Ok(ExitCode::from(exit_code_in(form, &merged)))
 }

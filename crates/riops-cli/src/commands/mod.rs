@@ -65,6 +65,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Warm(workload) => dataset::warm(&workload, ui),
         Command::Cleanup(workload) => dataset::cleanup(&workload, ui),
         Command::Generate(Generate::Csv(options)) => generate::csv(&options, ui),
+        Command::Last(options) => runs::last(&options, ui),
         Command::Runs(action) => runs::run(&action, ui),
         Command::Experiments(action) => experiments::run(&action, ui),
         Command::Compare(options) => compare::compare(&options, ui),
@@ -142,7 +143,7 @@ fn only_reads(command: &Command) -> bool {
         Command::Experiments(action) => {
             matches!(action, Experiments::List { .. } | Experiments::Show { .. })
         }
-        Command::Compare(_) | Command::Report(_) => true,
+        Command::Last(_) | Command::Compare(_) | Command::Report(_) => true,
         _ => false,
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::{Plan, PreparePolicy, Trust};
 use riops::record::{Events, Record};
-use riops::report::{self, Rendered};
+use riops::report::{self, Rendered, Repetition};
 use riops::run;
 use riops::session::{Repeats, Session, worst_exit_code};
 use riops::units::text::json_text;
@@ -18,7 +18,7 @@ use crate::args::run::{CommandOptions, RunWorkload};
 use crate::args::{self, PlanOptions, ResultOptions};
 use crate::failure::{INTERRUPTED, UsageError, refuse};
 use crate::fleet;
-use crate::measure::{Forms, Runner, StoredRuns, as_in_form, exit_code_in};
+use crate::measure::{Forms, Runner, StoredRuns, as_in_form, detail, exit_code_in};
 use crate::output::OpenFile;
 use crate::screen::{self, Streaming};
 use crate::target;
@@ -122,6 +122,7 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
         },
         forms,
         streaming,
+        detail: detail(keep.details, ui),
         intervals,
         graph_options,
         target: &target,
@@ -153,8 +154,8 @@ fn repeat(plan: &Plan, repeats: Repeats, runner: &Runner<'_>) -> Ran {
     let mut repeated = runner.session.repeat(plan, repeats, |number, plan| {
         let (record, _, published) = runner.measure(plan, &|form, record, extras| {
             if is_text {
-                let line = report::repeat_line(record, (number, repeats.count), extras);
-                Ok(Rendered::Data(line))
+                let repetition = Repetition { number, count: repeats.count };
+                Ok(Rendered::Data(report::repeat_line(record, repetition, extras)))
             } else {
                 (form.print)(record, extras)
             }

@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::comparison::differences;
-use riops::report::{Rendered, runs_csv, runs_table};
+use riops::experiment::stored_study;
+use riops::report::{self, Extras, Rendered, runs_csv, runs_table};
 use riops::store::{self, RunFilter};
+use riops::study::tag;
 use riops::summary::run_lines;
 use riops::units::text::json_text;
 
@@ -14,9 +16,10 @@ use super::files::draw_stored;
 use super::report::filter;
 use super::run::run_existing_plan;
 use super::{compare, editing, exchange};
-use crate::args::{ListOptions, Runs};
-use crate::measure::{Forms, print};
-use crate::output::Outputs;
+use crate::args::{LastOptions, ListOptions, OutputOptions, Runs};
+use crate::experiment::results::show;
+use crate::measure::{Forms, RecordText, detail, print};
+use crate::output::{self, Outputs};
 use crate::stored;
 use crate::ui::Ui;
 
@@ -33,9 +36,10 @@ pub(super) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
             let record = store.find(run)?;
             let stored = format!("{} in {}", record.id, store.location());
             // The options that selected the server are not stored.
-            let options = (None, Some(ui.given().store.as_str()));
+            let store = Some(ui.given().store.as_str());
+            let options = RecordText { graph_options, server: None, store };
             let forms = Forms::open(outputs, &record.plan, ui)?;
-            print(&record, &stored, &forms, (graph_options, options), ui)?;
+            print(&record, &stored, &forms, options, ui)?;
             draw_stored(&record, graph_options, ui)?;
             Ok(ExitCode::SUCCESS)
         }
@@ -54,6 +58,25 @@ pub(super) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
         Runs::Export(options) => exchange::export(options, ui),
         Runs::Import(options) => exchange::import(options, ui),
     }
+}
+
+/// Prints the answer of the last run, or its experiment.
+pub(super) fn last(options: &LastOptions, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, ui)?;
+    let record = store.find("last")?;
+    if let Some(id) = record.tags.get(tag::EXPERIMENT)
+        && let Ok(study) = stored_study(&store, id)
+    {
+        show(&study, Outputs::open(&OutputOptions::default(), Some("text"), ui)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stored = format!("{} in {}", record.id, store.location());
+    let extras = Extras::new(&stored, crate::ui::output_lines());
+    let extras = Extras { detail: detail(options.details, ui), ..extras }
+        .with_options(None, Some(ui.given().store.as_str()));
+    let form = report::form("text", &record.plan)?;
+    output::print(&(form.print)(&record, &extras)?, ui)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the runs that match the filter, or their stages. Does not create the store.

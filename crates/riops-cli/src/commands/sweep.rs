@@ -10,7 +10,7 @@ use crate::args::{Ab, Sweep};
 use crate::experiment::conductor::{Conducting, list};
 use crate::experiment::draft::Draft;
 use crate::experiment::file::{read, read_variant, run_words, variants};
-use crate::experiment::words::{command_of, replaced, require_no_password, typed};
+use crate::experiment::words::{TypedValue, command_of, replaced, require_no_password, typed};
 use crate::failure::refuse;
 use crate::ui::Ui;
 
@@ -74,7 +74,7 @@ pub(super) fn ab(command: &Ab, ui: Ui) -> Result<ExitCode> {
             let draft = read(file, &command.set, command.trust)?;
             Draft { words: replaced(draft.words, &ui.given().target), ..draft }
         }
-        (Some(a), Some(b), None) => of_variants(command, (a, b), ui)?,
+        (Some(a), Some(b), None) => of_variants(command, [a, b], ui)?,
         (None, None, Some(_)) => {
             let time_limit = command.conditions.time_limit;
             return conductor.resume(&command.resume, command.trust, &command.target, time_limit);
@@ -88,7 +88,9 @@ pub(super) fn ab(command: &Ab, ui: Ui) -> Result<ExitCode> {
     conductor.start(draft)
 }
 
-fn of_variants(options: &Ab, (a, b): (&Path, &Path), ui: Ui) -> Result<Draft> {
+/// The files are of A and B, in this order.
+fn of_variants(options: &Ab, files: [&Path; 2], ui: Ui) -> Result<Draft> {
+    let [a, b] = files;
     let (workload, words_a) = read_variant(a, options.trust)?;
     let (workload_b, words_b) = read_variant(b, options.trust)?;
     if workload != workload_b {
@@ -117,7 +119,7 @@ fn of_variants(options: &Ab, (a, b): (&Path, &Path), ui: Ui) -> Result<Draft> {
     let mut draft = Draft::new(format!("ab {name_a} {name_b}"), workload.clone());
     draft.words = [run_words(&workload), ui.given().target.clone()].concat();
     // The options of the command line override the options of the files.
-    let with_set = |words: Vec<_>| replaced(words, &set);
-    draft.axes = vec![variants((name_a, with_set(words_a)), (name_b, with_set(words_b)))?];
+    let with_set = |text, words| TypedValue { text, words: replaced(words, &set) };
+    draft.axes = vec![variants([with_set(name_a, words_a), with_set(name_b, words_b)])?];
     Ok(draft)
 }

@@ -13,7 +13,7 @@ use riops::study::{
 };
 
 use super::words::{
-    Databases, Parsed, TypedAxis, combinations, command_of, parse, require_no_password,
+    Databases, Parsed, TypedAxis, combinations, command_of, parse, require_no_password, split_list,
 };
 use crate::args::ExperimentOptions;
 use crate::args::run::cores;
@@ -75,8 +75,8 @@ impl Draft {
     pub(crate) fn apply(&mut self, options: &ExperimentOptions) -> Result<()> {
         let command = command_of(&self.workload)?;
         require_no_password(&options.axis)?;
-        for text in &options.axis {
-            let axis = TypedAxis::of_text(&command, text)?;
+        for (name, list) in &options.axis {
+            let axis = TypedAxis::of_option(&command, name, &split_list(list))?;
             match self.axes.iter_mut().find(|known| known.name == axis.name) {
                 Some(known) => *known = axis,
                 None => self.axes.push(axis),
@@ -148,8 +148,11 @@ impl Draft {
         let is_search = self.search == Some(Search::Sessions);
         experiment.goal = goal(
             &experiment,
-            (self.baseline, self.blocks_max, self.gate.as_ref()),
-            (self.search, self.sessions_max),
+            self.baseline,
+            self.blocks_max,
+            self.gate.as_ref(),
+            self.search,
+            self.sessions_max,
         )?;
         experiment.require_limits().map_err(|error| UsageError(error.to_string()))?;
         if is_search && !has_workers {
@@ -216,7 +219,7 @@ impl Draft {
 
     /// Returns whether the number of workers was set. Otherwise, it follows from the number of sessions.
     fn has_workers(&self) -> bool {
-        let of_axes = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|(_, words)| words);
+        let of_axes = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|value| &value.words);
         let words = self.words.iter().chain(of_axes).cloned().collect();
         CommandLine::read(words).value("workers").is_some()
             || std::env::var_os(variable("workers")).is_some()
@@ -235,8 +238,11 @@ impl Draft {
 
 fn goal(
     experiment: &Experiment,
-    (baseline, blocks_max, gate): (Option<String>, Option<u32>, Option<&TestRules>),
-    (search, sessions_max): (Option<Search>, Option<u32>),
+    baseline: Option<String>,
+    blocks_max: Option<u32>,
+    gate: Option<&TestRules>,
+    search: Option<Search>,
+    sessions_max: Option<u32>,
 ) -> Result<Goal> {
     if let Some(blocks_max) = blocks_max {
         let count = experiment.cells.len();

@@ -14,7 +14,8 @@ use toml::{Table, Value};
 
 use super::draft::Draft;
 use super::words::{
-    TypedAxis, VARIANT, all_typed, command_of, long_name, require_no_password, text_of, typed,
+    TypedAxis, TypedValue, VARIANT, all_typed, command_of, long_name, require_no_password, text_of,
+    typed,
 };
 use crate::args::TrustOption;
 use crate::failure::{UsageError, refuse};
@@ -242,11 +243,8 @@ pub(crate) fn read_variant(path: &Path, trust: TrustOption) -> Result<(String, V
 ///
 /// # Errors
 /// If a name has control characters.
-pub(crate) fn variants(
-    a: (String, Vec<OsString>),
-    b: (String, Vec<OsString>),
-) -> Result<TypedAxis> {
-    TypedAxis { name: VARIANT.to_owned(), values: vec![a, b] }.checked()
+pub(crate) fn variants(values: [TypedValue; 2]) -> Result<TypedAxis> {
+    TypedAxis { name: VARIANT.to_owned(), values: values.into() }.checked()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use toml::{Table, Value};
 
 use super::draft::{Draft, TestRules};
 use super::file::{Time, require_trusted_option, run_words, variants};
-use super::words::{Databases, command_of, replaced, typed};
+use super::words::{Databases, TypedValue, command_of, replaced, typed};
 use crate::args::{TrustOption, parse_share};
 use crate::failure::{
     BREACHED, CodedError, FAILED, INTERRUPTED, NOT_VALID, UsageError, code_of, refuse,
@@ -172,7 +172,7 @@ impl GateFile {
             if self.costs.contains(&CostKind::Instructions) {
                 draft.words.push("--instructions".into());
             }
-            let of_variant = |options: &Table, variant: &Variant| -> Result<Vec<OsString>> {
+            let of_variant = |text, options: &Table, variant: &Variant| -> Result<TypedValue> {
                 let mut words = Vec::new();
                 for options in [&self.options, &workload.options, options] {
                     let set = options.iter().map(|(name, value)| {
@@ -180,10 +180,11 @@ impl GateFile {
                     });
                     words = replaced(words, &set.collect::<Result<Vec<_>>>()?.concat());
                 }
-                Ok(words)
+                Ok(TypedValue { text, words })
             };
-            let (a, b) = (of_variant(&self.base, base)?, of_variant(&self.head, head)?);
-            draft.axes = vec![variants((base.name.clone(), a), (named_apart(base, head), b))?];
+            let a = of_variant(base.name.clone(), &self.base, base)?;
+            let b = of_variant(named_apart(base, head), &self.head, head)?;
+            draft.axes = vec![variants([a, b])?];
             draft.effect = Some(self.rules(None)?.effect);
             draft.blocks_max = Some(self.blocks_max.unwrap_or(BLOCKS_MAX));
             draft.between.cool_down_s = self.cool_down.map_or(0.0, |time| time.0);

@@ -197,8 +197,15 @@ const CELLS_MAX: usize = 10_000;
 #[derive(Debug, Clone)]
 pub(crate) struct TypedAxis {
     pub(crate) name: String,
-    /// The text of each value, and the options that it stands for.
-    pub(crate) values: Vec<(String, Vec<OsString>)>,
+    pub(crate) values: Vec<TypedValue>,
+}
+
+/// A value of an axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TypedValue {
+    pub(crate) text: String,
+    /// The options that it stands for.
+    pub(crate) words: Vec<OsString>,
 }
 
 impl TypedAxis {
@@ -218,7 +225,7 @@ impl TypedAxis {
                 "command" => CommandLine::of_shell(text).shown().pop().unwrap_or_default(),
                 _ => text,
             };
-            Ok((shown, typed(command, &name, value)?))
+            Ok(TypedValue { text: shown, words: typed(command, &name, value)? })
         };
         let values = values.iter().map(value).collect::<Result<_>>()?;
         Self { name, values }.checked()
@@ -233,20 +240,10 @@ impl TypedAxis {
             let Value::Table(options) = options else {
                 return refuse(format!("variant \"{name}\": expected a table of options"));
             };
-            Ok((name.clone(), all_typed(command, options)?))
+            Ok(TypedValue { text: name.clone(), words: all_typed(command, options)? })
         };
         let values = variants.iter().map(variant).collect::<Result<_>>()?;
         Self { name: VARIANT.to_owned(), values }.checked()
-    }
-
-    /// Parses `NAME=VALUE,…`.
-    ///
-    /// # Errors
-    /// As [`Self::of_option`].
-    pub(crate) fn of_text(command: &Command, (name, values): &(String, String)) -> Result<Self> {
-        let values: Vec<Value> =
-            values.split(',').map(|value| Value::String(value.trim().to_owned())).collect();
-        Self::of_option(command, name, &values)
     }
 
     /// Fails if a value is missing, repeated or cannot be shown.
@@ -255,7 +252,7 @@ impl TypedAxis {
         if self.values.is_empty() {
             return refuse(format!("axis \"{}\" has no values", self.name));
         }
-        for (text, _) in &self.values {
+        for TypedValue { text, .. } in &self.values {
             if text.chars().any(is_unprintable) || text.is_empty() {
                 return refuse(format!("axis \"{}\": invalid value {text:?}", self.name));
             }
@@ -268,9 +265,14 @@ impl TypedAxis {
 
     /// The axis as stored.
     pub(crate) fn plain(&self) -> Axis {
-        let values = self.values.iter().map(|(text, _)| text.clone()).collect();
+        let values = self.values.iter().map(|value| value.text.clone()).collect();
         Axis { name: self.name.clone(), values }
     }
+}
+
+/// Returns the values of `VALUE,…`.
+pub(crate) fn split_list(list: &str) -> Vec<Value> {
+    list.split(',').map(|value| Value::String(value.trim().to_owned())).collect()
 }
 
 /// Returns all combinations of the values with their options, the last axis varying fastest.
@@ -285,9 +287,9 @@ pub(crate) fn combinations(axes: &[TypedAxis]) -> Result<Vec<(Vec<String>, Vec<O
     let mut cells = vec![(Vec::new(), Vec::new())];
     for axis in axes {
         let with_each = |(values, words): (Vec<String>, Vec<OsString>)| {
-            axis.values.iter().map(move |(text, more)| {
-                let values = values.iter().chain([text]).cloned().collect();
-                (values, [&words[..], more].concat())
+            axis.values.iter().map(move |value| {
+                let values = values.iter().chain([&value.text]).cloned().collect();
+                (values, [&words[..], &value.words].concat())
             })
         };
         cells = cells.into_iter().flat_map(with_each).collect();
@@ -299,15 +301,14 @@ pub(crate) fn combinations(axes: &[TypedAxis]) -> Result<Vec<(Vec<String>, Vec<O
 mod tests {
     use super::*;
 
-    fn axis(text: (&str, &str)) -> Result<TypedAxis> {
+    fn axis(name: &str, list: &str) -> Result<TypedAxis> {
         let command = command_of("rows").unwrap();
-        TypedAxis::of_text(&command, &(text.0.to_owned(), text.1.to_owned()))
+        TypedAxis::of_option(&command, name, &split_list(list))
     }
 
     #[test]
     fn combinations_vary_the_last_axis_fastest() {
-        let axes =
-            [axis(("sessions", "1,2")).unwrap(), axis(("index_only", "false,true")).unwrap()];
+        let axes = [axis("sessions", "1,2").unwrap(), axis("index_only", "false,true").unwrap()];
         let cells = combinations(&axes).unwrap();
         let expected = [
             (["1", "false"], vec!["--sessions=1"]),
@@ -325,24 +326,24 @@ mod tests {
 
     #[test]
     fn rejects_unknown_options_repeated_values_and_too_many_cells() {
-        let error = |text| axis(text).unwrap_err().to_string();
-        assert!(error(("sesions", "1")).contains("did you mean sessions?"));
-        assert!(error(("batch", "1,2,1")).contains("\"1\" twice"));
-        assert!(error(("batch", "1,,2")).contains("invalid value"));
+        let error = |name, list| axis(name, list).unwrap_err().to_string();
+        assert!(error("sesions", "1").contains("did you mean sessions?"));
+        assert!(error("batch", "1,2,1").contains("\"1\" twice"));
+        assert!(error("batch", "1,,2").contains("invalid value"));
         let many: Vec<_> = (1..=101).map(|value| value.to_string()).collect();
-        let many = axis(("batch", &many.join(","))).unwrap();
+        let many = axis("batch", &many.join(",")).unwrap();
         assert!(combinations(&[many.clone(), many]).is_err());
     }
 
     #[test]
     fn the_password_of_a_database_is_not_part_of_its_value() {
         let url = "postgresql://me:secret@h/db";
-        let axis = axis(("database", url)).unwrap();
+        let axis = axis("database", url).unwrap();
         assert_eq!(axis.plain().values, ["postgresql://me:***@h/db"]);
-        assert_eq!(axis.values[0].1, [OsString::from(format!("--database={url}"))]);
+        assert_eq!(axis.values[0].words, [OsString::from(format!("--database={url}"))]);
         let command = command_of("observe").unwrap();
-        let values = ("command".to_owned(), "PGPASSWORD=secret psql,psql".to_owned());
-        let axis = TypedAxis::of_text(&command, &values).unwrap();
+        let values = split_list("PGPASSWORD=secret psql,psql");
+        let axis = TypedAxis::of_option(&command, "command", &values).unwrap();
         assert_eq!(axis.plain().values, ["PGPASSWORD=*** psql", "psql"]);
     }
 
@@ -354,6 +355,7 @@ mod tests {
         let axis = TypedAxis::of_variants(&command, &variants.parse().unwrap()).unwrap();
         let words =
             ["--server-set=shared_buffers=16MB", "--server-set=work_mem=1MB", "--sessions=2"];
-        assert_eq!(axis.values, [("small".to_owned(), words.map(OsString::from).to_vec())]);
+        let words = words.map(OsString::from).to_vec();
+        assert_eq!(axis.values, [TypedValue { text: "small".to_owned(), words }]);
     }
 }

@@ -105,7 +105,8 @@ pub(crate) fn of(arguments: &[OsString]) -> Option<(&'static Tool, &[OsString])>
 
 /// Translates the arguments and executes the commands with `execute`, up to the first that fails.
 pub(crate) fn run(
-    (tool, arguments): (&Tool, &[OsString]),
+    tool: &Tool,
+    arguments: &[OsString],
     ui: Ui,
     execute: impl Fn(Vec<OsString>) -> ExitCode,
 ) -> ExitCode {

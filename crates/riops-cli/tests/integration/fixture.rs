@@ -254,6 +254,8 @@ pub(crate) fn command(line: &str) -> Command {
             command.env_remove(name);
         }
     }
+    // The tests read the whole text of a run; `answer.rs` reads what is printed without it.
+    command.env("RIOPS_DETAILS", "true");
     command
 }
 

@@ -74,7 +74,7 @@ impl Fleet {
     /// Returns the record of the fleet, which exactly one agent has printed. All ended with this code.
     fn record(self, code: i32) -> Value {
         let mut records = Vec::new();
-        // The one that printed the record says most if the code is another one.
+        // If the code is another one, the output with the record says most.
         let (printed, others): (Vec<_>, Vec<_>) =
             self.0.into_iter().partition(|output| !output.stdout.is_empty());
         for output in printed.into_iter().chain(others) {

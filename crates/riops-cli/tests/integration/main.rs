@@ -8,6 +8,7 @@
 
 mod absent;
 mod aging;
+mod answer;
 mod bad_input;
 mod between;
 mod cbc;

@@ -276,8 +276,8 @@ fn the_queries_of_the_dashboard_of_a_store_are_executed_and_its_metrics_exist() 
         assert_eq!(rows.is_empty(), !sql.contains("stage_results"), "{sql}");
     }
     let id = "01938f7a-7c00-7000-8000-0123456789ab".parse().unwrap();
-    let start = (id, jiff::Timestamp::UNIX_EPOCH);
-    let mut run = riops::record::LiveRun::new(&riops::plan::Plan::default(), start, "", ("", 1));
+    let (plan, start) = (riops::plan::Plan::default(), jiff::Timestamp::UNIX_EPOCH);
+    let mut run = riops::record::LiveRun::new(&plan, id, start, "", 1, "");
     let point = riops::record::Point {
         seconds: 1.0,
         transactions: 1,

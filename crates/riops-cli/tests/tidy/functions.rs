@@ -19,9 +19,7 @@ pub(crate) fn above(lines_max: usize, file: &str) -> Vec<String> {
 /// Returns the parameters of a file's functions that are tuples: their parts have no names, so that equal types can be swapped.
 pub(crate) fn tuple_parameters(file: &str) -> Vec<String> {
     let text = read(file).unwrap();
-    // Tests are at the end of a file.
-    let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(&text);
-    let syntax = syn::parse_file(product).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
     let mut found = TupleParameters(Vec::new());
     found.visit_file(&syntax);
     found.0.iter().map(|(name, line)| format!("{file}:{line}: {name} has a tuple")).collect()
@@ -30,6 +28,19 @@ pub(crate) fn tuple_parameters(file: &str) -> Vec<String> {
 struct TupleParameters(Vec<(String, usize)>);
 
 impl<'ast> Visit<'ast> for TupleParameters {
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if module.ident != "tests" {
+            visit::visit_item_mod(self, module);
+        }
+    }
+
+    /// The trait declares the parameters; a library declares its own.
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        if item.trait_.is_none() {
+            visit::visit_item_impl(self, item);
+        }
+    }
+
     fn visit_signature(&mut self, signature: &'ast syn::Signature) {
         let parameters = signature.inputs.iter();
         let is_tuple = parameters.filter(|parameter| match parameter {

@@ -87,8 +87,10 @@ fn no_parameter_is_a_tuple() {
     let is_test = |file: &String| {
         ["/tests/", "tests.rs", "/testkit/", "/simulations/"].iter().any(|part| file.contains(part))
     };
-    let tuples: Vec<String> =
-        sources().filter(|file| !is_test(file)).flat_map(|file| functions::tuple_parameters(&file)).collect();
+    let tuples: Vec<String> = sources()
+        .filter(|file| !is_test(file))
+        .flat_map(|file| functions::tuple_parameters(&file))
+        .collect();
     report("parameters that are tuples", &tuples);
 }
 

@@ -19,10 +19,10 @@ const MARK: &str = "made by riops";
 /// # Errors
 /// [`DatasetError::DatabaseInUse`] if another session holds the lock until the timeout.
 pub fn lock(connection: &mut Connection, on_wait: OnWait<'_>) -> Result<()> {
-    let mut waiting = Waiting::new(Duration::ZERO);
+    let mut waiting = Waiting::new(DATABASE, Duration::ZERO);
     while advisory(connection, "pg_try_advisory_lock", DATABASE)? == Some(false) {
         let what = format!("database \"{DATABASE}\"");
-        let waited = waiting.wait(connection, (DATABASE, &what), on_wait);
+        let waited = waiting.wait(connection, &what, on_wait);
         waited.map_err(DatasetError::DatabaseInUse)?;
     }
     Ok(())

@@ -195,7 +195,7 @@ impl Holders {
         Self::query(connection, &fill(LOCK_HOLDERS, &[("space", &space), ("name", &literal(name))]))
     }
 
-    /// Returns the sessions that are connected to a database, as [`Self::of_lock`] does.
+    /// Returns the sessions that are connected to a database.
     pub fn of_database(connection: &mut Connection, name: &str) -> Self {
         Self::query(connection, &fill(CONNECTED, &[("name", &literal(name))]))
     }

@@ -56,12 +56,13 @@ impl Initialization<'_> {
             }
             statements.iter().try_for_each(|sql| connection.execute(sql))?;
             if !tables.is_empty() {
-                let server = (self.target, self.interrupt);
                 let jobs = tables.iter().map(|table| table.jobs).sum();
                 let job = |number| nth_job(&tables, number).map(|(table, job)| (table.job)(job));
                 in_parallel(
-                    server,
-                    (jobs, self.connections),
+                    self.target,
+                    self.interrupt,
+                    jobs,
+                    self.connections,
                     &[],
                     |connection, number| match job(number) {
                         Some(Job::Copy { sql, mut source, .. }) => {

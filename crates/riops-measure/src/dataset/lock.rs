@@ -45,7 +45,7 @@ impl Registry<'_> {
     /// # Errors
     /// [`DatasetError::InUse`] if another session holds a conflicting lock until the timeout.
     pub fn lock(&mut self, exclusive: bool, on_wait: OnWait<'_>) -> Result<()> {
-        let mut waiting = Waiting::new(REPORT_AFTER);
+        let mut waiting = Waiting::new(self.workload, REPORT_AFTER);
         while !self.try_lock(exclusive)? {
             self.wait(&mut waiting, on_wait)?;
         }
@@ -92,7 +92,7 @@ impl Registry<'_> {
     /// [`DatasetError::InUse`] if another session holds a conflicting lock until the timeout.
     pub fn lock_in_transaction(&mut self, on_wait: OnWait<'_>) -> Result<()> {
         self.connection.execute("begin; set local idle_in_transaction_session_timeout = 0")?;
-        let mut waiting = Waiting::new(REPORT_AFTER);
+        let mut waiting = Waiting::new(self.workload, REPORT_AFTER);
         loop {
             match advisory(self.connection, "pg_try_advisory_xact_lock_shared", self.workload)? {
                 Some(true) => return Ok(()),
@@ -113,7 +113,7 @@ impl Registry<'_> {
         interrupt: &Interrupt,
         on_wait: OnWait<'_>,
     ) -> Result<bool> {
-        let mut waiting = Waiting::new(REPORT_AFTER);
+        let mut waiting = Waiting::new(self.workload, REPORT_AFTER);
         loop {
             if self.try_lock(true)? {
                 return Ok(true);
@@ -135,7 +135,7 @@ impl Registry<'_> {
     fn wait(&mut self, waiting: &mut Waiting, on_wait: OnWait<'_>) -> Result<()> {
         let workload = self.workload;
         let what = format!("the dataset for the workload {workload}");
-        let waited = waiting.wait(self.connection, (workload, &what), on_wait);
+        let waited = waiting.wait(self.connection, &what, on_wait);
         waited.map_err(|holders| DatasetError::InUse { workload, holders })
     }
 
@@ -160,15 +160,17 @@ impl Registry<'_> {
 
 /// The wait for a lock.
 pub(super) struct Waiting {
+    /// Name of the lock.
+    lock: &'static str,
     deadline: Instant,
     /// When the wait is reported; `None` if it was.
     report_at: Option<Instant>,
 }
 
 impl Waiting {
-    pub(super) fn new(report_after: Duration) -> Self {
+    pub(super) fn new(lock: &'static str, report_after: Duration) -> Self {
         let now = Instant::now();
-        Self { deadline: now + LOCK_TIMEOUT, report_at: Some(now + report_after) }
+        Self { lock, deadline: now + LOCK_TIMEOUT, report_at: Some(now + report_after) }
     }
 
     fn extend(&mut self) {
@@ -180,14 +182,14 @@ impl Waiting {
     pub(super) fn wait(
         &mut self,
         connection: &mut Connection,
-        (name, what): (&str, &str),
+        what: &str,
         on_wait: OnWait<'_>,
     ) -> Result<(), Holders> {
         if Instant::now() >= self.deadline {
-            return Err(Holders::of_lock(connection, name));
+            return Err(Holders::of_lock(connection, self.lock));
         }
         if self.report_at.take_if(|at| Instant::now() >= *at).is_some() {
-            let holders = Holders::of_lock(connection, name);
+            let holders = Holders::of_lock(connection, self.lock);
             on_wait(&format!("waiting for the lock on {what}{holders}"));
         }
         std::thread::sleep(LOCK_POLL_INTERVAL);

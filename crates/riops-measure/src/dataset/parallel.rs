@@ -11,8 +11,10 @@ use crate::workload::tables::Table;
 /// Runs `work` once for each number below the count, on at most this number of parallel connections with these settings. The
 /// first error stops all of them.
 pub(super) fn in_parallel(
-    (target, interrupt): (&ConnInfo, &Interrupt),
-    (count, connections): (u64, u32),
+    target: &ConnInfo,
+    interrupt: &Interrupt,
+    count: u64,
+    connections: u32,
     settings: &[String],
     work: impl Fn(&mut Connection, u64) -> Result<(), ConnectionError> + Sync,
 ) -> Result<()> {

@@ -211,8 +211,9 @@ impl Preparation<'_> {
         // The pages of frozen rows do not change any more: they are written while the indexes are built.
         let early = u64::from(self.loads_frozen(&dataset.tables));
         let connections = self.connections.saturating_add(u32::from(early > 0));
-        let jobs = (dataset.tables.len() as u64 + early, connections);
-        in_parallel(self.server(), jobs, settings.as_slice(), |connection, number| {
+        let jobs = dataset.tables.len() as u64 + early;
+        let settings = settings.as_slice();
+        self.in_parallel(jobs, connections, settings, |connection, number| {
             let Some(number) = number.checked_sub(early) else {
                 return checkpoint(connection);
             };
@@ -255,7 +256,7 @@ impl Preparation<'_> {
         // One more connection than usual: the checkpoint waits for the device and needs little CPU.
         let connections = self.connections.saturating_add(1);
         let jobs = queries.len() as u64 + 1;
-        in_parallel(self.server(), (jobs, connections), &[], |connection, number| {
+        self.in_parallel(jobs, connections, &[], |connection, number| {
             let number = usize::try_from(number).unwrap_or(usize::MAX);
             let Some(query) = number.checked_sub(1) else {
                 return checkpoint(connection);
@@ -301,26 +302,21 @@ impl Preparation<'_> {
         };
         if self.loads_frozen(tables) {
             let count = tables.len() as u64;
-            return in_parallel(
-                self.server(),
-                (count, self.connections),
-                settings,
-                |connection, number| {
-                    let table = usize::try_from(number).ok().and_then(|number| tables.get(number));
-                    if let Some(Table { name, jobs, job, frozen_copy, .. }) = table {
-                        connection
-                            .execute(&format!("begin; {COMMIT_WITHOUT_WAIT}; truncate {name}"))?;
-                        for number in 0..*jobs {
-                            load(connection, job(number), frozen_copy.as_ref())?;
-                        }
-                        connection.execute("commit")?;
+            return self.in_parallel(count, self.connections, settings, |connection, number| {
+                let table = usize::try_from(number).ok().and_then(|number| tables.get(number));
+                if let Some(Table { name, jobs, job, frozen_copy, .. }) = table {
+                    connection
+                        .execute(&format!("begin; {COMMIT_WITHOUT_WAIT}; truncate {name}"))?;
+                    for number in 0..*jobs {
+                        load(connection, job(number), frozen_copy.as_ref())?;
                     }
-                    Ok(())
-                },
-            );
+                    connection.execute("commit")?;
+                }
+                Ok(())
+            });
         }
         let jobs: u64 = tables.iter().map(|table| table.jobs).sum();
-        in_parallel(self.server(), (jobs, self.connections), settings, |connection, number| {
+        self.in_parallel(jobs, self.connections, settings, |connection, number| {
             let Some((table, number)) = nth_job(tables, number) else {
                 return Ok(());
             };
@@ -335,8 +331,14 @@ impl Preparation<'_> {
         total >= largest.saturating_mul(self.connections.into())
     }
 
-    fn server(&self) -> (&ConnInfo, &Interrupt) {
-        (self.target, self.interrupt)
+    fn in_parallel(
+        &self,
+        count: u64,
+        connections: u32,
+        settings: &[String],
+        work: impl Fn(&mut Connection, u64) -> Result<(), ConnectionError> + Sync,
+    ) -> Result<()> {
+        in_parallel(self.target, self.interrupt, count, connections, settings, work)
     }
 }
 

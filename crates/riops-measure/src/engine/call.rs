@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::clock::{Clock, ServerClock, larger_step_s};
 use super::error::{EngineError, SessionError};
 use super::findings::{Moment, merge};
-use super::opening::{Prepared, SessionSetup, check_access_path, prepare_on_any_node};
+use super::opening::{AccessCheck, Prepared, SessionSetup, prepare_on_any_node};
 use super::shared::{Inbox, Shared, Signal, StartSignal, WorkerHandle};
 use super::tally::{Backend, SessionTally, Tally};
 use super::threads::start_thread;
@@ -91,8 +91,8 @@ fn work(
     };
     // Without it, a backend that continues after its connection was lost cannot be terminated.
     let backend = Backend::of(&mut connection).ok().flatten();
-    let place = (window.measure_start(), shared.interval);
-    let intervals = Intervals::new(worker, place, shared.events.clone(), inbox.spares);
+    let (length, events) = (shared.interval, shared.events.clone());
+    let intervals = Intervals::new(worker, &window, length, events, inbox.spares);
     let tally = SessionTally {
         number,
         node,
@@ -245,7 +245,7 @@ impl CallSession<'_> {
         self.counted = LoopReport::default();
         let on_server = |at: Nanos| self.server_clock.at(at);
         let explains: Vec<String> =
-            self.setup.checks.iter().map(|(_, explain)| explain.clone()).collect();
+            self.setup.checks.iter().map(|check| check.explain.clone()).collect();
         let call = Call {
             id: Uuid::now_v7().to_string(),
             start_s: on_server(self.start),
@@ -340,7 +340,7 @@ impl CallSession<'_> {
     /// Counts the report that a call returns at its end. No outcome is unknown after it, unless the server
     /// ran the call twice.
     fn count_last_report(&mut self, mut report: LoopReport) {
-        for ((access, _), json) in self.setup.checks.iter().zip(&report.plans) {
+        for (AccessCheck { access, .. }, json) in self.setup.checks.iter().zip(&report.plans) {
             let finding = Ok(access.judge(json));
             self.report.checked(access.statement.clone(), Moment::During, finding);
         }
@@ -411,13 +411,13 @@ impl CallSession<'_> {
 
     fn check_plans_after_run(&mut self, connection: &mut Connection) {
         for check in &self.setup.checks {
-            let finding = check_access_path(check, connection).map_err(|error| {
+            let finding = check.run(connection).map_err(|error| {
                 // The measurement is complete, but the path was not checked after it.
                 let now = self.shared.clock.now();
                 self.note_error(error.sqlstate(), &error.to_string(), false, now);
                 format!("EXPLAIN failed: {error}")
             });
-            self.report.checked(check.0.statement.clone(), Moment::After, finding);
+            self.report.checked(check.access.statement.clone(), Moment::After, finding);
         }
     }
 

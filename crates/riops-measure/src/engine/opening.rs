@@ -35,8 +35,25 @@ pub(super) struct SessionSetup {
     pub(super) statements: Arc<Statements>,
     /// Whether the start time of the backend is needed.
     pub(super) identifies_backend: bool,
-    /// Expected access paths of its statements, each with the EXPLAIN statement that checks it.
-    pub(super) checks: Vec<(Access, String)>,
+    pub(super) checks: Vec<AccessCheck>,
+}
+
+/// Check of the access path of a statement.
+#[derive(Debug)]
+pub(super) struct AccessCheck {
+    /// Statement with its expected access path.
+    pub(super) access: Access,
+    /// EXPLAIN of the statement.
+    pub(super) explain: String,
+}
+
+impl AccessCheck {
+    /// Executes the EXPLAIN.
+    pub(super) fn run(&self, connection: &mut Connection) -> Result<Finding, ConnectionError> {
+        let lines = connection.query(&self.explain)?;
+        let json: String = lines.into_iter().flatten().flatten().collect();
+        Ok(self.access.judge(&json))
+    }
 }
 
 /// Parts of a connection that is ready for its first transaction.
@@ -150,25 +167,15 @@ fn prepare(
     for check in setup.checks.iter().filter(|_| check_plans) {
         reset_deadline(&mut connection);
         findings.push(AccessFinding {
-            statement: check.0.statement.clone(),
+            statement: check.access.statement.clone(),
             moment: Moment::Before,
-            finding: check_access_path(check, &mut connection)?,
+            finding: check.run(&mut connection)?,
             sessions: 1,
         });
     }
     connection.set_deadline(None);
     let node = nodes.node_of(&mut connection, choice.node)?;
     Ok(Prepared { connection, findings, node })
-}
-
-/// Runs the EXPLAIN of one statement.
-pub(super) fn check_access_path(
-    (access, explain): &(Access, String),
-    connection: &mut Connection,
-) -> Result<Finding, ConnectionError> {
-    let lines = connection.query(explain)?;
-    let json: String = lines.into_iter().flatten().flatten().collect();
-    Ok(access.judge(&json))
 }
 
 /// A request for a new connection of a session.

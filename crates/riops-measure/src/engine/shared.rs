@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 
 use super::clock::MonotonicClock;
-use super::opening::{Connectors, SessionSetup};
+use super::opening::{AccessCheck, Connectors, SessionSetup};
 use super::schedule::Unclaimed;
 use super::window::Window;
 use super::worker::WorkerEvent;
@@ -116,7 +116,10 @@ impl Shared {
         };
         let checks = self.accesses.iter().filter(is_watched);
         let checks = checks
-            .map(|access| (access.clone(), access.explain_sql(self.explain_by_name)))
+            .map(|access| AccessCheck {
+                access: access.clone(),
+                explain: access.explain_sql(self.explain_by_name),
+            })
             .collect();
         let statements = match known {
             Some(known) if known.iter().eq(&statements) => Arc::clone(known),

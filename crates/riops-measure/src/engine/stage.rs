@@ -88,7 +88,7 @@ impl StageRun<'_> {
         let canceled = in_server && (interrupted || breached.is_some() || window.has_failed());
         let mut result = merge_reports(reports, &window, canceled)?;
         if let (Some(unclaimed), Some(starts)) = (&unclaimed, &mut result.workers.starts) {
-            add_unclaimed(unclaimed, &window, (starts, &mut result.workers.recorder));
+            add_unclaimed(unclaimed, &window, starts, &mut result.workers.recorder);
         }
         result.started_at = started_at;
         result.workers.ended_sessions.sort_by_key(|ended| ended.session);

@@ -49,7 +49,7 @@ pub(super) fn start_workers(
             let builder = Builder::new().name(format!("riops-worker-{worker}"));
             let signal = Signal::Wake(Arc::clone(&waker));
             start_thread(builder, worker, signal, shared, move |inbox, shared| {
-                work(share, sessions, (poll, waker), inbox, shared)
+                work(share, sessions, poll, waker, inbox, shared)
             })
         })
         .collect()
@@ -81,7 +81,8 @@ pub(super) fn start_thread(
 fn work(
     share: Share,
     sessions: Vec<SessionPlan>,
-    (poll, waker): (mio::Poll, Arc<mio::Waker>),
+    poll: mio::Poll,
+    waker: Arc<mio::Waker>,
     inbox: Inbox,
     shared: &Shared,
 ) -> Result<Option<WorkerReport>, EngineError> {
@@ -103,8 +104,8 @@ fn work(
     std::thread::sleep(start.since(shared.clock.now()).into());
     let (plan, measure_start) = (&shared.plan, window.measure_start());
     let rules = Rules::of(plan, shared.exact, shared.retried.clone());
-    let place = (measure_start, shared.interval);
-    let intervals = Intervals::new(worker, place, shared.events.clone(), inbox.spares);
+    let (length, events) = (shared.interval, shared.events.clone());
+    let intervals = Intervals::new(worker, &window, length, events, inbox.spares);
     let worker = Worker {
         clock: shared.clock,
         transport: Transport::new(poll, ring, sessions.len()),

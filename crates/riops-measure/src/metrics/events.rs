@@ -4,6 +4,7 @@ use riops_wire::sqlstate::SqlState;
 
 use super::counters::Counters;
 use super::outage::{ErrorTimes, Gaps};
+use super::steps::Fate;
 use riops_model::record::{Histogram, HistogramError, Latencies, Queries};
 use riops_model::units::Nanos;
 
@@ -111,6 +112,21 @@ pub struct Measured {
     pub late: bool,
     /// Whether it was retried.
     pub retried: bool,
+    /// End of the transaction.
+    pub now: Nanos,
+}
+
+/// Times of a transaction that did not succeed within the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsuccessful {
+    /// Outcome.
+    pub fate: Fate,
+    /// Operation, from 0.
+    pub operation: usize,
+    /// Service time.
+    pub service: Nanos,
+    /// Response time: from the intended start.
+    pub response: Nanos,
     /// End of the transaction.
     pub now: Nanos,
 }

@@ -18,7 +18,9 @@ mod timeline;
 pub use commands::{CommandTotals, Commands};
 pub use counters::{Counter, Counters, counts_of};
 pub use errors::ErrorCounts;
-pub use events::{EventSource, Failure, Measured, NodeTotals, OperationTotals, imbalance};
+pub use events::{
+    EventSource, Failure, Measured, NodeTotals, OperationTotals, Unsuccessful, imbalance,
+};
 pub use interval::IntervalPart;
 pub use outage::{ErrorTimes, Gaps, Outage, Rate, outage, rates};
 pub use recorder::Recorder;

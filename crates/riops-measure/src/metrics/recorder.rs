@@ -3,7 +3,7 @@
 use super::commands::Commands;
 use super::counters::{Counter, Counters, counts_of};
 use super::errors::ErrorCounts;
-use super::events::{EventSource, Failure, Measured, NodeTotals, OperationTotals};
+use super::events::{EventSource, Failure, Measured, NodeTotals, OperationTotals, Unsuccessful};
 use super::interval::IntervalPart;
 use super::outage::{ErrorTimes, Gaps};
 use super::samples::Samples;
@@ -241,14 +241,9 @@ impl Recorder {
         }
     }
 
-    /// Adds the service and the response time of a transaction that did not succeed within the measurement until `now`.
-    pub fn unsuccessful(
-        &mut self,
-        fate: Fate,
-        operation: usize,
-        (service, response): (Nanos, Nanos),
-        now: Nanos,
-    ) {
+    /// Adds the times of a transaction that did not succeed within the measurement.
+    pub fn unsuccessful(&mut self, transaction: &Unsuccessful) {
+        let Unsuccessful { fate, operation, service, response, now } = *transaction;
         self.steps.add(fate, response, now);
         if let Some(totals) = self.operations.get_mut(operation) {
             let is_drained = fate == Fate::Drained;

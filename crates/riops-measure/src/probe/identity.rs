@@ -118,7 +118,8 @@ mod tests {
 
     fn identity(machine: &Machine, minor: u32) -> Option<String> {
         let topology = machine.topology();
-        topology.identity(&topology.volume_of(Path::new("/"), (8, minor)).unwrap())
+        let number = rustix::fs::makedev(8, minor);
+        topology.identity(&topology.volume_of(Path::new("/"), number).unwrap())
     }
 
     #[test]

@@ -110,8 +110,9 @@ impl Sampler {
     pub fn with_server(
         mut self,
         conninfo: &ConnInfo,
+        is_local: bool,
         checkpoints_sql: &'static str,
-        (is_local, is_dedicated): (bool, bool),
+        is_dedicated: bool,
         interrupt: &Interrupt,
     ) -> Result<Self, ConnectionError> {
         let mut connection = Connection::open(conninfo, interrupt)?;

@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Dev, makedev};
+
 /// Maximum depth of devices on devices and of file systems on file systems. The kernel's limit for
 /// stacked file systems is 2; LVM on RAID on partitions has 4 levels.
 const DEPTH_MAX: u32 = 16;
@@ -44,7 +46,7 @@ pub(super) fn name(members: &[Block]) -> String {
 /// A line of mountinfo. Source: proc(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
-    number: (u32, u32),
+    number: Dev,
     point: PathBuf,
     pub(super) options: String,
     pub(super) file_system: String,
@@ -80,12 +82,12 @@ impl Topology {
     /// (tmpfs, network file systems, the lower directories of a container).
     pub fn volume(&self, path: &Path) -> Option<Volume> {
         let path = path.canonicalize().ok()?;
-        let number = fs::metadata(&path).ok()?.dev() as rustix::fs::Dev;
-        self.volume_of(&path, (rustix::fs::major(number), rustix::fs::minor(number)))
+        let number = fs::metadata(&path).ok()?.dev() as Dev;
+        self.volume_of(&path, number)
     }
 
     /// Returns the block device of a canonical path on the file system with this device number.
-    pub(super) fn volume_of(&self, path: &Path, number: (u32, u32)) -> Option<Volume> {
+    pub(super) fn volume_of(&self, path: &Path, number: Dev) -> Option<Volume> {
         let members = match self.numbered(number) {
             Some(block) => vec![block],
             None => self.members_of(self.mount_of(path)?, 0)?,
@@ -149,8 +151,8 @@ impl Topology {
         devices.into_iter().find(|devices| devices.contains(one))
     }
 
-    fn numbered(&self, number: (u32, u32)) -> Option<Block> {
-        self.blocks.iter().find(|block| (block.major, block.minor) == number).cloned()
+    fn numbered(&self, number: Dev) -> Option<Block> {
+        self.blocks.iter().find(|block| makedev(block.major, block.minor) == number).cloned()
     }
 
     /// Returns the device with this name. In file names, the kernel writes `!` instead of `/`.
@@ -234,7 +236,7 @@ fn mount(line: &str) -> Option<Mount> {
     let options = fields.next()?.to_owned();
     let mut rest = rest.split(' ');
     Some(Mount {
-        number: (major.parse().ok()?, minor.parse().ok()?),
+        number: makedev(major.parse().ok()?, minor.parse().ok()?),
         point: point.into(),
         options,
         file_system: rest.next()?.to_owned(),
@@ -315,7 +317,7 @@ pub(super) mod tests {
         }
 
         /// Returns the names of the device and of the disks below.
-        fn names(&self, path: &str, number: (u32, u32)) -> Option<(String, Vec<String>)> {
+        fn names(&self, path: &str, number: Dev) -> Option<(String, Vec<String>)> {
             let volume = self.topology().volume_of(Path::new(path), number)?;
             let disks = volume.disks.iter().map(|disk| disk.name.clone()).collect();
             Some((volume.name(), disks))
@@ -330,9 +332,9 @@ pub(super) mod tests {
     fn resolves_a_partition_to_its_disk() {
         let machine = Machine::new(&[(8, 0, "sda"), (8, 1, "sda1"), (259, 0, "nvme0n1")]);
         machine.partition("sda1", "sda");
-        assert_eq!(machine.names("/data", (8, 1)), Some(found("sda1", &["sda"])));
-        assert_eq!(machine.names("/data", (259, 0)), Some(found("nvme0n1", &["nvme0n1"])));
-        assert_eq!(machine.names("/data", (0, 25)), None);
+        assert_eq!(machine.names("/data", makedev(8, 1)), Some(found("sda1", &["sda"])));
+        assert_eq!(machine.names("/data", makedev(259, 0)), Some(found("nvme0n1", &["nvme0n1"])));
+        assert_eq!(machine.names("/data", makedev(0, 25)), None);
     }
 
     #[test]
@@ -357,7 +359,7 @@ pub(super) mod tests {
             machine.stack(name, below);
         }
         assert_eq!(
-            machine.names("/", (253, 1)),
+            machine.names("/", makedev(253, 1)),
             Some(found("dm-1", &["cciss/c0d0", "sda", "sdb"]))
         );
     }
@@ -380,10 +382,10 @@ pub(super) mod tests {
         );
         // stat() returns another number than mountinfo for a subvolume.
         assert_eq!(
-            machine.names("/my data/pg", (0, 31)),
+            machine.names("/my data/pg", makedev(0, 31)),
             Some(found("dm-0+sda1", &["sdb", "sda"]))
         );
-        assert_eq!(machine.names("/other", (0, 20)), None);
+        assert_eq!(machine.names("/other", makedev(0, 20)), None);
     }
 
     #[test]
@@ -394,22 +396,22 @@ pub(super) mod tests {
                      3 1 8:16 / /layers rw - ext4 /dev/sdb rw\n";
         machine.mounts(lines);
         // The layers of a container are on its host.
-        assert_eq!(machine.names("/var/lib", (0, 40)), None);
+        assert_eq!(machine.names("/var/lib", makedev(0, 40)), None);
         machine.write("layers/up/x", "");
-        assert_eq!(machine.names("/var/lib", (0, 40)), Some(found("sdb", &["sdb"])));
+        assert_eq!(machine.names("/var/lib", makedev(0, 40)), Some(found("sdb", &["sdb"])));
         machine.write("lower/x", "");
         machine.mounts(&lines.replace("upperdir", "unknown"));
-        assert_eq!(machine.names("/var/lib", (0, 40)), Some(found("sda", &["sda"])));
+        assert_eq!(machine.names("/var/lib", makedev(0, 40)), Some(found("sda", &["sda"])));
     }
 
     #[test]
     fn ends_at_loops_of_devices_and_overlays() {
         let machine = Machine::new(&[(253, 0, "dm-0")]);
         machine.stack("dm-0", "dm-0");
-        assert_eq!(machine.names("/", (253, 0)), Some(found("dm-0", &["dm-0"])));
+        assert_eq!(machine.names("/", makedev(253, 0)), Some(found("dm-0", &["dm-0"])));
         machine.write("up", "");
         machine.mounts("1 0 0:40 / / rw - overlay overlay rw,upperdir=/up\n");
-        assert_eq!(machine.names("/", (0, 40)), None);
+        assert_eq!(machine.names("/", makedev(0, 40)), None);
     }
 
     #[test]

@@ -105,8 +105,8 @@ impl<'a> ActiveRun<'a> {
             has_guard: false,
         };
         let host = &active.environment.client.host;
-        let process = (host.as_str(), std::process::id());
-        let run = LiveRun::new(plan, (id, started_at), &active.server_text(), process);
+        let (pid, server) = (std::process::id(), active.server_text());
+        let run = LiveRun::new(plan, id, started_at, host, pid, &server);
         let started = RunEvent::Started { run: Box::new(run), plan: Box::new(plan.clone()) };
         active.hooks.events.send(&started);
         active.find_nodes()?;
@@ -126,9 +126,14 @@ impl<'a> ActiveRun<'a> {
             Nodes::require_one(plan.nodes)?;
             return self.require_nodes();
         }
-        let wanted = (&plan.spread, plan.nodes);
-        let control = &mut self.control;
-        let found = Nodes::discover(control, conninfo, wanted, traits.writes, self.interrupt)?;
+        let found = Nodes::discover(
+            &mut self.control,
+            conninfo,
+            &plan.spread,
+            plan.nodes,
+            traits.writes,
+            self.interrupt,
+        )?;
         for warning in &found.warnings {
             self.hooks.notice(&format!("warning: {warning}"));
         }
@@ -255,9 +260,8 @@ fn use_one_node(
     control: &mut Connection,
     interrupt: &Interrupt,
 ) -> Result<(), RunError> {
-    let wanted = (&plan.spread, plan.nodes);
-    let writes = plan.work.traits().writes;
-    let found = Nodes::discover(control, &server.conninfo, wanted, writes, interrupt)?;
+    let (spread, writes) = (&plan.spread, plan.work.traits().writes);
+    let found = Nodes::discover(control, &server.conninfo, spread, plan.nodes, writes, interrupt)?;
     let node = found.nodes.choose(0).conninfo;
     if node.servers != server.conninfo.servers {
         server.conninfo = node;

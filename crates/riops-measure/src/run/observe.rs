@@ -201,8 +201,8 @@ impl Intervals {
 
     /// Shows the intervals that have ended.
     fn show(&mut self, events: &Events) {
-        while let Ok(values) = self.received.try_recv() {
-            if let Some(point) = self.point(values) {
+        while let Ok((t_s, value)) = self.received.try_recv() {
+            if let Some(point) = self.point(t_s, value) {
                 events.send(&RunEvent::Point(Box::new(point.clone())));
                 self.store(point);
             }
@@ -229,7 +229,7 @@ impl Intervals {
         }
     }
 
-    fn point(&mut self, (t_s, value): (f64, Option<f64>)) -> Option<Point> {
+    fn point(&mut self, t_s: f64, value: Option<f64>) -> Option<Point> {
         let value = value.filter(|_| self.has_count)?;
         let before = self.last.replace((t_s, value));
         let (before_s, before) = before?;

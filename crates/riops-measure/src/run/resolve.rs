@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::active::ActiveRun;
 use super::stage::LoopStage;
-use crate::dataset::{DatasetError, Registry};
+use crate::dataset::{DatasetError, Entry, Registry};
 use crate::engine::StageResult;
 use crate::run::parts::Measured;
 use crate::server::{Connection, Feature};
@@ -42,7 +42,8 @@ pub(super) type FinishedLoop<'a> = (&'a LoopStage, &'a Measured);
 pub(super) fn resolve(
     connection: &mut Connection,
     active: &ActiveRun<'_>,
-    (dataset, name): (&str, &'static str),
+    dataset: &'static str,
+    entry: &Entry,
     loops: &[FinishedLoop<'_>],
     start: Option<u32>,
 ) -> Result<Vec<(Unknown, Resolution)>, DatasetError> {
@@ -51,7 +52,7 @@ pub(super) fn resolve(
         return Ok(Vec::new());
     };
     if !await_end_of_sessions(connection, active.control.session_info().process)?
-        || !Registry::new(connection, name).is_only_writer(&active.id.to_string(), dataset)?
+        || !Registry::new(connection, dataset).is_only_writer(&active.id.to_string(), &entry.id)?
     {
         return Ok(Vec::new());
     }

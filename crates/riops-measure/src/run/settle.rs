@@ -83,10 +83,10 @@ fn resolve_unknown(
     if all == 0 {
         return None;
     }
-    let dataset = (settlement.entry.id.as_str(), settlement.dataset);
+    let Settlement { dataset, entry, first_xid, .. } = *settlement;
     // Without an answer they remain unresolved.
     let resolved =
-        resolve(connection, active, dataset, loops, settlement.first_xid).unwrap_or_default();
+        resolve(connection, active, dataset, entry, loops, first_xid).unwrap_or_default();
     let mut outcomes = UnknownOutcomes::default();
     for (transaction, outcome) in &resolved {
         let operations =

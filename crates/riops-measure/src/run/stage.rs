@@ -105,8 +105,7 @@ impl ActiveRun<'_> {
         for sql in &stage.before {
             self.control.execute(sql)?;
         }
-        let (tables, used) = (workload.table_names(), workload.used_table_names());
-        let caches = self.set_caches(loop_stage.work.traits().caches, (&tables, &used))?;
+        let caches = self.set_caches(loop_stage)?;
         let (mut connections, mut since) = (Connections::All, Instant::now());
         // Once, because it may print the start of a report.
         self.hooks.events.send(&RunEvent::Stage { name: stage.name.clone() });
@@ -245,11 +244,8 @@ impl ActiveRun<'_> {
     }
 
     /// Brings the caches into the requested state: empties them of all tables, or fills them with the used ones.
-    fn set_caches(
-        &mut self,
-        wanted: Caches,
-        (tables, used): (&[String], &[String]),
-    ) -> Result<Option<CacheState>, RunError> {
+    fn set_caches(&mut self, loop_stage: &LoopStage) -> Result<Option<CacheState>, RunError> {
+        let (wanted, workload) = (loop_stage.work.traits().caches, &loop_stage.workload);
         if wanted != Caches::AsFound && self.nodes.allowed().len() > 1 {
             let text = "--cold and --warm are not supported with several nodes: specify one host, or use --spread off";
             return Err(RunError::Unsuitable(text.to_owned()));
@@ -257,9 +253,10 @@ impl ActiveRun<'_> {
         let state = match wanted {
             Caches::AsFound => return Ok(None),
             Caches::Cold | Caches::ColdTry => {
-                caches::cool(&mut self.control, tables, self.environment.local_data())?
+                let tables = workload.table_names();
+                caches::cool(&mut self.control, &tables, self.environment.local_data())?
             }
-            Caches::Warm => caches::warm(&mut self.control, used)?,
+            Caches::Warm => caches::warm(&mut self.control, &workload.used_table_names())?,
         };
         self.report_caches(&state);
         Ok(Some(state))
@@ -298,8 +295,13 @@ impl ActiveRun<'_> {
             return Ok(sampler);
         }
         let checkpoints = checkpoints_sql(&mut self.control)?;
-        let kind = (self.environment.shares_files, !self.environment.is_transaction_pooled());
-        match sampler.with_server(&self.server.conninfo, checkpoints, kind, self.interrupt) {
+        match sampler.with_server(
+            &self.server.conninfo,
+            self.environment.shares_files,
+            checkpoints,
+            !self.environment.is_transaction_pooled(),
+            self.interrupt,
+        ) {
             Ok(sampler) => Ok(sampler),
             Err(ConnectionError::Interrupted) => Err(ConnectionError::Interrupted.into()),
             // The run itself may still be possible, with the last free connections.

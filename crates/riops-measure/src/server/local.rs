@@ -39,7 +39,7 @@ pub fn local_server(connection: &mut Connection) -> Result<Option<LocalServer>, 
         return Ok(None);
     };
     let session = process.parse().ok().zip(age_s.parse().ok());
-    Ok(session.and_then(|session| find(Path::new("/proc"), session)))
+    Ok(session.and_then(|(process, age_s)| find(Path::new("/proc"), process, age_s)))
 }
 
 /// Returns whether the paths and the process ids of the server are valid on this machine.
@@ -51,7 +51,7 @@ pub fn shares_files(connection: &mut Connection) -> Result<bool, ConnectionError
 }
 
 /// Finds the session with this id in its namespace and this age in seconds.
-fn find(proc: &Path, (process, age_s): (i32, f64)) -> Option<LocalServer> {
+fn find(proc: &Path, process: i32, age_s: f64) -> Option<LocalServer> {
     let read = |file: &str| fs::read_to_string(proc.join(file)).ok();
     let uptime_s: f64 = read("uptime")?.split(' ').next()?.parse().ok()?;
     let server = |id: i32| {
@@ -99,14 +99,14 @@ mod tests {
     #[test]
     fn the_process_of_the_session_has_its_id_and_its_age() {
         let proc = machine(&[(101, "postgres", 100, 990, "101")]);
-        let found = |process, age_s| find(proc.path(), (process, age_s));
+        let found = |process, age_s| find(proc.path(), process, age_s);
         let server = LocalServer { process: 100, is_contained: false };
         assert_eq!(found(101, 10.0), Some(server));
         // The server counts the age from the end of the setup of the connection.
         assert_eq!(found(101, 7.0), Some(server));
         // Behind a tunnel, a server on another machine has a session with the same id.
         assert_eq!((found(101, 1.0), found(101, 60.0), found(102, 10.0)), (None, None, None));
-        assert_eq!(find(machine(&[(101, "nginx", 100, 990, "101")]).path(), (101, 10.0)), None);
+        assert_eq!(find(machine(&[(101, "nginx", 100, 990, "101")]).path(), 101, 10.0), None);
     }
 
     #[test]
@@ -116,6 +116,6 @@ mod tests {
         let others = [(57, "kworker", 2, 0, "57"), (5_101, "postgres", 5_100, 900, "5101\t57")];
         let proc = machine(&[contained, others[0], others[1]]);
         let server = LocalServer { process: 4_100, is_contained: true };
-        assert_eq!(find(proc.path(), (57, 10.0)), Some(server));
+        assert_eq!(find(proc.path(), 57, 10.0), Some(server));
     }
 }

@@ -10,7 +10,7 @@ use crate::figure::Figure;
 use crate::record::{
     AtLeast, CommandRecord, Histogram, ProfileRecord, Record, Stack, StageRecord, StoredHistogram,
 };
-use crate::stats::{Block, Direction, Effect, Settings, compare};
+use crate::stats::{Block, Direction, Effect, LowerBounds, Settings, compare};
 
 /// Maximum number of characters of a command.
 const COMMAND_MAX: usize = 24;
@@ -117,7 +117,8 @@ pub struct StageComparison {
 
 /// The stages of the two groups that have the same name and position.
 pub(super) fn stages(
-    (a, b): (&[&Record], &[&Record]),
+    a: &[&Record],
+    b: &[&Record],
     blocks: &Blocks,
     changes: &[Change],
     settings: &Settings,
@@ -128,13 +129,14 @@ pub(super) fn stages(
     let mut candidates = Vec::new();
     let mut stages = Vec::new();
     for (position, stage) in first.stages.iter().enumerate() {
-        let at = |runs| stages_at(runs, position, (first, stage));
+        let at = |runs| stages_at(runs, position, first, stage);
         let (Some(of_a), Some(of_b)) = (at(a), at(b)) else {
             continue;
         };
         let both: Vec<_> = of_a.iter().chain(&of_b).copied().collect();
-        let found = of_stage(&of_a, &of_b, blocks, figures_of(&both));
-        let costs = of_stage(&of_a, &of_b, blocks, (Figure::costs().collect(), false));
+        let (shown, has_response) = figures_of(&both);
+        let found = of_stage(&of_a, &of_b, blocks, shown, has_response);
+        let costs = of_stage(&of_a, &of_b, blocks, Figure::costs().collect(), false);
         let name = (first.stages.len() > 1).then(|| stage.name.clone());
         let time = time_change(&blocks.pairs(&of_a, &of_b), changes);
         let profiles = [stacks(&of_a), stacks(&of_b)];
@@ -158,8 +160,8 @@ pub(super) fn stages(
         .collect();
     let judged = candidates.into_iter().zip(judged(&values, settings)).enumerate();
     let mut figures = judged.map(|(position, (Candidate { figure, .. }, effect))| {
-        let (direction, bounds) =
-            (figure.figure.direction(), (figure.a_at_least, figure.b_at_least));
+        let direction = figure.figure.direction();
+        let bounds = LowerBounds { a: figure.a_at_least, b: figure.b_at_least };
         let effect = effect.map(|effect| effect.with_bounds(direction, bounds));
         FigureComparison { main: position == 0, ..figure.with(effect) }
     });
@@ -196,7 +198,7 @@ pub fn group_figures(runs: &[&Record]) -> Vec<(Option<String>, Vec<FigureValues>
     };
     let mut groups = Vec::new();
     for (position, stage) in first.stages.iter().enumerate() {
-        let Some(stages) = stages_at(runs, position, (first, stage)) else {
+        let Some(stages) = stages_at(runs, position, first, stage) else {
             continue;
         };
         let (figures, has_response) = figures_of(&stages);
@@ -223,7 +225,8 @@ type StageOf<'a> = (&'a Record, &'a StageRecord);
 fn stages_at<'a>(
     runs: &[&'a Record],
     position: usize,
-    (first, stage): (&Record, &StageRecord),
+    first: &Record,
+    stage: &StageRecord,
 ) -> Option<Vec<StageOf<'a>>> {
     let is_imported = |run: &Record| run.imported.is_some();
     let is_same = |run: &Record, other: &StageRecord| {
@@ -273,7 +276,8 @@ fn of_stage(
     a: &[StageOf<'_>],
     b: &[StageOf<'_>],
     blocks: &Blocks,
-    (figures, has_response): (Vec<Figure>, bool),
+    figures: Vec<Figure>,
+    has_response: bool,
 ) -> Vec<Candidate> {
     let values = |runs: &[StageOf<'_>], figure: Figure| -> Vec<Option<f64>> {
         runs.iter().map(|(record, stage)| figure.of(record, stage)).collect()

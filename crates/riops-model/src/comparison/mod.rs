@@ -51,7 +51,7 @@ pub fn compare(
     let (runs_b, left_out_b) = usable(b)?;
     let blocks = Blocks::of(&runs_a, &runs_b);
     let changes = changes::changes(&runs_a, &runs_b);
-    let stages = figures::stages((&runs_a, &runs_b), &blocks, &changes, settings);
+    let stages = figures::stages(&runs_a, &runs_b, &blocks, &changes, settings);
     let side = |group: Group<'_>, runs: &[&Record], left_out| Side {
         name: group.name.to_owned(),
         runs: runs.iter().map(|run| run.id.to_string()).collect(),
@@ -74,7 +74,7 @@ pub fn compare(
 /// Compares the stages of two groups of usable runs.
 pub(crate) fn stages_of(a: &[&Record], b: &[&Record]) -> Vec<StageComparison> {
     let changes = changes::changes(a, b);
-    figures::stages((a, b), &Blocks::of(a, b), &changes, &Settings::default())
+    figures::stages(a, b, &Blocks::of(a, b), &changes, &Settings::default())
 }
 
 /// Returns the change of the time of a transaction in a stage of two groups of runs that were not measured together.

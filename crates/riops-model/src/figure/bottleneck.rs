@@ -245,8 +245,8 @@ mod tests {
     use super::*;
     use crate::record::example::example_record;
     use crate::record::{
-        ClientLimit, CommandRecord, CostRecord, DiskLimit, DiskRate, LatencySummary, Record,
-        Sampled, ScheduleRecord, ServerLimits, SessionTime, WaitShare,
+        ClientLimit, CommandRecord, CostRecord, DiskLimit, DiskRate, LatencySummary, Moments,
+        Record, Sampled, ScheduleRecord, ServerLimits, SessionTime, WaitShare,
     };
 
     fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
@@ -410,7 +410,8 @@ mod tests {
                     title: "\\sleep 1 ms".to_owned(),
                     service_us: LatencySummary::new(
                         transactions,
-                        (think_us, think_us, 0.0),
+                        think_us,
+                        Moments { mean: think_us, stdev: 0.0 },
                         |_| Some(think_us),
                     ),
                     ..CommandRecord::default()

@@ -17,8 +17,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether a node has this placement.
-    fn matches(&self, (cloud, region, zone): (&str, &str, &str)) -> bool {
+    /// Whether a node at `CLOUD.REGION.ZONE` has this placement.
+    fn matches(&self, placement: &str) -> bool {
+        let mut parts = placement.split('.');
+        let mut part = || parts.next().unwrap_or("");
+        let (cloud, region, zone) = (part(), part(), part());
         self.cloud == cloud && self.region == region && (self.zone == "*" || self.zone == zone)
     }
 }
@@ -46,8 +49,8 @@ impl Spread {
     /// Priority of the nodes that no entry of a topology matches: after all others.
     pub const UNLISTED: u8 = PRIORITY_MAX + 1;
 
-    /// Returns the priority of a node at `cloud`, `region`, `zone`. Lower numbers are used first.
-    pub fn priority(&self, placement: (&str, &str, &str)) -> u8 {
+    /// Returns the priority of a node at `CLOUD.REGION.ZONE`. Lower numbers are used first.
+    pub fn priority(&self, placement: &str) -> u8 {
         match self {
             Self::Topology(places) => {
                 let found = places.iter().filter(|place| place.matches(placement));
@@ -137,10 +140,10 @@ mod tests {
     #[test]
     fn a_node_gets_the_lowest_priority_of_its_matching_placements() {
         let spread: Spread = "topology:aws.eu.*:2,aws.eu.a:1,aws.us.*:3".parse().unwrap();
-        assert_eq!(spread.priority(("aws", "eu", "a")), 1);
-        assert_eq!(spread.priority(("aws", "eu", "b")), 2);
-        assert_eq!(spread.priority(("aws", "us", "a")), 3);
-        assert_eq!(spread.priority(("gcp", "eu", "a")), Spread::UNLISTED);
-        assert_eq!(Spread::RoundRobin.priority(("gcp", "eu", "a")), 1);
+        assert_eq!(spread.priority("aws.eu.a"), 1);
+        assert_eq!(spread.priority("aws.eu.b"), 2);
+        assert_eq!(spread.priority("aws.us.a"), 3);
+        assert_eq!(spread.priority("gcp.eu.a"), Spread::UNLISTED);
+        assert_eq!(Spread::RoundRobin.priority("gcp.eu.a"), 1);
     }
 }

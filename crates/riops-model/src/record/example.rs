@@ -23,7 +23,7 @@ fn latency(count: u64) -> LatencySummary {
         let percents = [50.0, 90.0, 95.0, 99.0, 99.9, 100.0];
         percents.into_iter().zip(us).find(|(each, _)| *each == percent).map(|(_, us)| us)
     };
-    LatencySummary::new(count, (900.0, 1650.0, 300.0), percentile).unwrap()
+    LatencySummary::new(count, 900.0, Moments { mean: 1650.0, stdev: 300.0 }, percentile).unwrap()
 }
 
 fn check(name: &str) -> Check {
@@ -332,6 +332,6 @@ impl LatencySummary {
     /// Returns a summary for tests, with the minimum, the mean and the median `p50_us`, and `p99_us` above the median.
     pub fn for_test(p50_us: f64, p99_us: f64) -> Self {
         let percentile = |percent| Some(if percent > 50.0 { p99_us } else { p50_us });
-        Self::new(10, (p50_us, p50_us, 0.0), percentile).unwrap()
+        Self::new(10, p50_us, Moments { mean: p50_us, stdev: 0.0 }, percentile).unwrap()
     }
 }

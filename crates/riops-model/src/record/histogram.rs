@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-use super::latency::LatencySummary;
+use super::latency::{LatencySummary, Moments};
 use crate::plan::Quantity;
 use crate::units::Nanos;
 
@@ -173,8 +173,9 @@ impl Histogram {
 
     /// Returns the summary statistics of a record, in microseconds; `None` without latencies.
     pub fn summary(&self) -> Option<LatencySummary> {
-        let whole = (self.min.as_micros(), self.mean_us()?, self.stdev_ns() / 1e3);
-        LatencySummary::new(self.count(), whole, |percent| self.percentile_us(percent))
+        let (min, percentile) = (self.min.as_micros(), |percent| self.percentile_us(percent));
+        let moments = Moments { mean: self.mean_us()?, stdev: self.stdev_ns() / 1e3 };
+        LatencySummary::new(self.count(), min, moments, percentile)
     }
 
     /// Returns the standard deviation, in nanoseconds. Latencies are the middles of their buckets.

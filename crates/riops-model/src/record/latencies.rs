@@ -9,7 +9,7 @@
 //! is marked as a lower bound.
 
 use super::histogram::{Histogram, HistogramError, StoredHistogram};
-use super::latency::LatencySummary;
+use super::latency::{LatencySummary, Moments};
 use crate::plan::{LatencyKind, Quantity};
 use crate::units::Nanos;
 
@@ -203,9 +203,10 @@ impl Latencies {
             return Ok(None);
         };
         // A start may have waited for less than any transaction takes.
-        let whole = (observed.min, of_mean.mean, of_mean.stdev);
+        let (count, min) = (self.observed.count(), observed.min);
+        let moments = Moments { mean: of_mean.mean, stdev: of_mean.stdev };
         let percentile = |percent| Some(all.percentile(percent)?.value);
-        let mut summary = LatencySummary::new(self.observed.count(), whole, percentile);
+        let mut summary = LatencySummary::new(count, min, moments, percentile);
         if let Some(summary) = &mut summary {
             summary.successful = (*summary != observed).then(|| Box::new(observed));
             let is_bound = |percent| all.percentile(percent).is_some_and(|at| at.is_bound);

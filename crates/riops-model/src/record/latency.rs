@@ -48,6 +48,13 @@ pub struct LatencySummary {
     pub successful: Option<Box<LatencySummary>>,
 }
 
+/// Mean and standard deviation, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Moments {
+    pub(crate) mean: f64,
+    pub(crate) stdev: f64,
+}
+
 /// The 95% interval of a percentile within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PercentileInterval {
@@ -65,9 +72,10 @@ impl LatencySummary {
 
     /// Returns the summary of latencies with these percentiles, in percent; 100 is the maximum. `None` if one that is
     /// always present is not known.
-    pub fn new(
+    pub(crate) fn new(
         count: u64,
-        (min, mean, stdev): (f64, f64, f64),
+        min: f64,
+        Moments { mean, stdev }: Moments,
         percentile: impl Fn(f64) -> Option<f64>,
     ) -> Option<Self> {
         Some(Self {

@@ -195,13 +195,15 @@ pub(super) fn bounded(text: &str) -> String {
 }
 
 impl LiveRun {
-    /// Returns the state of a run that starts: with the id of its record and its start, with flavor, version and database of the
-    /// server, and with machine and id of the process.
+    /// Returns the state of a run that starts: with the id of its record and its start, with machine and id of the process, and
+    /// with flavor, version and database of the server.
     pub fn new(
         plan: &Plan,
-        (id, started_at): (Uuid, Timestamp),
+        id: Uuid,
+        started_at: Timestamp,
+        host: &str,
+        pid: u32,
         server: &str,
-        (host, pid): (&str, u32),
     ) -> Self {
         let tags = plan.tags.iter().map(|(key, value)| (bounded(key), bounded(value)));
         Self {
@@ -243,7 +245,7 @@ pub(super) fn push_bounded<T>(queue: &mut VecDeque<T>, value: T, length_max: usi
 pub fn example_live_run(plan: &Plan) -> LiveRun {
     let id = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_00aa);
     let started_at = Timestamp::UNIX_EPOCH;
-    LiveRun::new(plan, (id, started_at), "PostgreSQL 18.1 (embedded)", ("bench", 7))
+    LiveRun::new(plan, id, started_at, "bench", 7, "PostgreSQL 18.1 (embedded)")
 }
 
 #[cfg(test)]

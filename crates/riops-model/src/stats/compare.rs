@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::blocks::{Block, Incomparable, Sample, Unit};
-use super::interval::log_intervals;
+use super::interval::{Interval, log_intervals};
 use super::inversion::accepted;
 use super::permutation::{Design, Significance, design, test};
 use crate::units::format::truncated;
@@ -66,10 +66,10 @@ impl Outcome {
 
     /// Returns the outcome if the values of A or B are only lower bounds: a verdict remains if a higher value could not
     /// change it.
-    fn with_bounds(self, direction: Direction, (of_a, of_b): (bool, bool)) -> Self {
+    fn with_bounds(self, direction: Direction, bounds: LowerBounds) -> Self {
         let (rises, falls) = (Self::of_change(true, direction), Self::of_change(false, direction));
-        let is_open = of_a && (self == rises || self == Self::Equivalent)
-            || of_b && (self == falls || self == Self::Equivalent);
+        let is_open = bounds.a && (self == rises || self == Self::Equivalent)
+            || bounds.b && (self == falls || self == Self::Equivalent);
         if is_open { Self::Inconclusive } else { self }
     }
 
@@ -93,13 +93,11 @@ impl Outcome {
     }
 }
 
-/// Limits of an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
-    /// Lower limit.
-    pub low: f64,
-    /// Upper limit.
-    pub high: f64,
+/// Whether the values of A and B are only lower bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LowerBounds {
+    pub(crate) a: bool,
+    pub(crate) b: bool,
 }
 
 /// The interval of a ratio, from which the verdict is read.
@@ -114,8 +112,8 @@ pub struct RatioInterval {
 }
 
 impl RatioInterval {
-    fn of_logs((low, high): (f64, f64), alpha: f64) -> Self {
-        Self { low: low.exp(), high: high.exp(), coverage: 1.0 - alpha }
+    fn of_logs(logs: Interval, alpha: f64) -> Self {
+        Self { low: logs.low.exp(), high: logs.high.exp(), coverage: 1.0 - alpha }
     }
 
     /// Returns the smallest difference that an interval of this length shows, as a share: a ratio in its middle that is
@@ -156,9 +154,9 @@ pub struct Effect {
 impl Effect {
     /// Returns the effect if the values of A or B are only lower bounds. Without a verdict, the interval is not known either.
     #[must_use]
-    pub fn with_bounds(self, direction: Direction, bounds: (bool, bool)) -> Self {
+    pub(crate) fn with_bounds(self, direction: Direction, bounds: LowerBounds) -> Self {
         let outcome = self.outcome.with_bounds(direction, bounds);
-        let is_open = bounds != (false, false) && outcome == Outcome::Inconclusive;
+        let is_open = (bounds.a || bounds.b) && outcome == Outcome::Inconclusive;
         Self { outcome, interval: self.interval.filter(|_| !is_open), ..self }
     }
 }
@@ -198,7 +196,7 @@ pub fn of_best(
     let alpha = 1.0 - (1.0 - settings.alpha).powf(1.0 / groups.max(1) as f64);
     let seed = settings.seed.wrapping_add(1);
     let of = log_intervals(&sample(blocks, settings).ok()?, alpha, settings.resamples, seed)?;
-    let alone = (alone.low.ln(), alone.high.ln());
+    let alone = Interval { low: alone.low.ln(), high: alone.high.ln() };
     Some(RatioInterval::of_logs(of.joined(alone, settings.effect.ln_1p()), settings.alpha))
 }
 
@@ -251,9 +249,9 @@ fn of_figure(
         p: significance.p,
         p_adjusted: significance.p_adjusted,
         outcome,
-        not_worse: logs.is_some_and(|(low, high)| match direction {
-            Direction::HigherIsBetter => -low < relevant,
-            Direction::LowerIsBetter => high < relevant,
+        not_worse: logs.is_some_and(|logs| match direction {
+            Direction::HigherIsBetter => -logs.low < relevant,
+            Direction::LowerIsBetter => logs.high < relevant,
         }),
         design,
     }
@@ -266,19 +264,19 @@ fn log_interval(
     sample: &Sample,
     significance: Significance,
     settings: &Settings,
-) -> Option<(f64, f64)> {
+) -> Option<Interval> {
     // The bootstrap and the permutations use different random numbers.
     let seed = settings.seed.wrapping_add(1);
     let of = log_intervals(sample, settings.alpha, settings.resamples, seed)?;
     let level = settings.alpha * significance.p / significance.p_adjusted;
     let relevant = settings.effect.ln_1p();
-    let test = (settings.resamples, settings.seed);
-    Some(of.joined(accepted(sample, level, relevant, test), relevant))
+    let tested = accepted(sample, level, relevant, settings.resamples, settings.seed);
+    Some(of.joined(tested, relevant))
 }
 
 /// Returns the runs of each side with which the interval would be short enough to be within the smallest relevant
 /// difference, or to exclude 1. Its length falls with the square root of their number.
-fn runs_expected((low, high): (f64, f64), relevant: f64, runs: usize) -> usize {
+fn runs_expected(Interval { low, high }: Interval, relevant: f64, runs: usize) -> usize {
     let (center, reach) = ((low + high).abs() / 2.0, (high - low) / 2.0);
     let longest = center.max(relevant - center);
     let expected = truncated((runs as f64 * (reach / longest).powi(2)).ceil());
@@ -346,7 +344,7 @@ mod tests {
     #[test]
     fn lower_bounds_keep_only_the_verdicts_that_they_cannot_change() {
         let latency = Direction::LowerIsBetter;
-        let with = |outcome: Outcome, of| outcome.with_bounds(latency, of);
+        let with = |outcome: Outcome, (a, b)| outcome.with_bounds(latency, LowerBounds { a, b });
         assert_eq!(with(Outcome::Slower, (false, true)), Outcome::Slower);
         assert_eq!(with(Outcome::Faster, (true, false)), Outcome::Faster);
         for (outcome, of) in [

@@ -8,6 +8,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::Serialize;
 
 use super::blocks::{Group, Sample, ZERO};
 use super::student::two_sided_quantile;
@@ -17,30 +18,39 @@ use crate::units::format::truncated;
 /// errors are close to 0, and the length of a bootstrap interval is unlimited.
 const SKEW_MAX: f64 = 3.0;
 
+/// Limits of an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// Lower limit.
+    pub low: f64,
+    /// Upper limit.
+    pub high: f64,
+}
+
 /// Intervals of a log ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LogIntervals {
     /// Covers it with probability `1 - alpha`.
-    pub(super) covering: (f64, f64),
+    pub(super) covering: Interval,
     /// Each limit is beyond it with a probability of at most about `alpha`, also with skewed differences: the symmetric and
     /// the equal-tailed interval with half of `alpha`. With skewed differences, the values that are seldom and far away may
     /// all be missing; the others then vary little, and the covering interval is too short on that side.
-    pub(super) cautious: (f64, f64),
+    pub(super) cautious: Interval,
 }
 
 impl LogIntervals {
     /// Returns the covering interval extended to another one. A limit is within the smallest relevant ratio only if the
     /// cautious limit is, too: the claim that a difference is smaller must not depend on missing values. A difference that
     /// is shown and may be larger makes no such claim.
-    pub(super) fn joined(&self, other: (f64, f64), relevant: f64) -> (f64, f64) {
+    pub(super) fn joined(&self, other: Interval, relevant: f64) -> Interval {
         let (covering, cautious) = (self.covering, self.cautious);
-        let (low, high) = (covering.0.min(other.0), covering.1.max(other.1));
-        let is_within = |of_low: f64, of_high: f64| (of_low > -relevant, of_high < relevant);
-        let (within, surely) = (is_within(low, high), is_within(cautious.0, cautious.1));
+        let (low, high) = (covering.low.min(other.low), covering.high.max(other.high));
+        let is_within = |low: f64, high: f64| (low > -relevant, high < relevant);
+        let (within, surely) = (is_within(low, high), is_within(cautious.low, cautious.high));
         let (is_more, is_less) = (low > 0.0 && !within.1, high < 0.0 && !within.0);
-        let low = if within.0 && !surely.0 && !is_more { cautious.0 } else { low };
-        let high = if within.1 && !surely.1 && !is_less { cautious.1 } else { high };
-        (low, high)
+        let low = if within.0 && !surely.0 && !is_more { cautious.low } else { low };
+        let high = if within.1 && !surely.1 && !is_less { cautious.high } else { high };
+        Interval { low, high }
     }
 }
 
@@ -54,7 +64,8 @@ pub(super) fn log_intervals(
     let groups = sample.groups()?;
     let (center, error) = studentized(&groups, || 1.0);
     if error <= ZERO {
-        return Some(LogIntervals { covering: (center, center), cautious: (center, center) });
+        let only = Interval { low: center, high: center };
+        return Some(LogIntervals { covering: only, cautious: only });
     }
     let degrees: usize = groups.iter().map(|group| group.values.len().saturating_sub(1)).sum();
     let longest =
@@ -77,11 +88,11 @@ pub(super) fn log_intervals(
     let wide = quantile(&deviations, 1.0 - alpha / 2.0)?;
     let longest = longest(alpha / 2.0)?;
     Some(LogIntervals {
-        covering: (center - factor * error, center + factor * error),
-        cautious: (
-            center - most.max(wide).min(longest) * error,
-            center + (-least).max(wide).min(longest) * error,
-        ),
+        covering: Interval { low: center - factor * error, high: center + factor * error },
+        cautious: Interval {
+            low: center - most.max(wide).min(longest) * error,
+            high: center + (-least).max(wide).min(longest) * error,
+        },
     })
 }
 
@@ -143,7 +154,7 @@ mod tests {
     fn equal_ratios_have_an_interval_without_length() {
         let block = Block { a: vec![100.0], b: vec![110.0] };
         let sample = Sample::new(&vec![block; 6]).unwrap();
-        let (low, high) = log_intervals(&sample, 0.05, 999, 1).unwrap().covering;
+        let Interval { low, high } = log_intervals(&sample, 0.05, 999, 1).unwrap().covering;
         assert!((low - 1.1_f64.ln()).abs() < 1e-9 && (high - low).abs() < 1e-9, "{low} {high}");
     }
 

@@ -2,6 +2,7 @@
 //! and if B differs from A by nothing else, the labels A and B are then exchangeable.
 
 use super::blocks::{Estimate, Sample, Sums, Unit};
+use super::interval::Interval;
 use super::permutation::{ROUNDING, assignments};
 
 /// Halvings of the distance to a limit.
@@ -13,8 +14,9 @@ pub(super) fn accepted(
     sample: &Sample,
     level: f64,
     within: f64,
-    (resamples, seed): (u32, u64),
-) -> (f64, f64) {
+    resamples: u32,
+    seed: u64,
+) -> Interval {
     let test = Shifted::new(sample, resamples, seed);
     let accepts = |log_ratio: f64| test.p(log_ratio) > level * (1.0 + ROUNDING);
     let center = test.lines.first().map_or(0.0, |(difference, _)| *difference);
@@ -32,7 +34,7 @@ pub(super) fn accepted(
             outermost(&accepts, nearest, if is_beyond_zero { 0.0 } else { farthest })
         }
     };
-    (limit(-1.0), limit(1.0))
+    Interval { low: limit(-1.0), high: limit(1.0) }
 }
 
 /// Returns the last accepted value from one that is accepted to another one.
@@ -119,19 +121,20 @@ mod tests {
     #[test]
     fn six_pairs_have_the_limits_of_their_smallest_and_largest_difference() {
         // At 5 %, only the two of 64 assignments in which all differences have the same sign are significant.
-        let found = accepted(&pairs(&[0.01, 0.05, 0.03, 0.02, 0.06, 0.04]), 0.05, 1.0, (99, 1));
-        assert!((found.0 - 0.01).abs() < 1e-6 && (found.1 - 0.06).abs() < 1e-6, "{found:?}");
+        let found = accepted(&pairs(&[0.01, 0.05, 0.03, 0.02, 0.06, 0.04]), 0.05, 1.0, 99, 1);
+        assert!((found.low - 0.01).abs() < 1e-6 && (found.high - 0.06).abs() < 1e-6, "{found:?}");
         // At 10 %, one small difference may have the other sign.
-        let found = accepted(&pairs(&[0.01, 0.05, 0.03, 0.02, 0.06, 0.04]), 0.1, 1.0, (99, 1));
-        assert!(found.0 > 0.01 && found.1 < 0.06, "{found:?}");
+        let found = accepted(&pairs(&[0.01, 0.05, 0.03, 0.02, 0.06, 0.04]), 0.1, 1.0, 99, 1);
+        assert!(found.low > 0.01 && found.high < 0.06, "{found:?}");
     }
 
     #[test]
     fn limits_are_searched_up_to_the_given_ones() {
         let wild = [0.30, -0.25, 0.10, -0.20, 0.25, -0.18];
-        assert_eq!(accepted(&pairs(&wild), 0.05, 0.02, (99, 1)), (-0.02, 0.02));
-        let far = accepted(&pairs(&[0.31, 0.35, 0.33, 0.32, 0.36, 0.34]), 0.05, 0.02, (99, 1));
-        assert!(far.0 == far.1 && (far.0 - 0.335).abs() < 1e-9, "{far:?}");
+        let limits = Interval { low: -0.02, high: 0.02 };
+        assert_eq!(accepted(&pairs(&wild), 0.05, 0.02, 99, 1), limits);
+        let far = accepted(&pairs(&[0.31, 0.35, 0.33, 0.32, 0.36, 0.34]), 0.05, 0.02, 99, 1);
+        assert!(far.low == far.high && (far.low - 0.335).abs() < 1e-9, "{far:?}");
     }
 
     #[test]
@@ -141,7 +144,7 @@ mod tests {
             a: [0.0_f64, 0.01, 0.02, 0.03].map(f64::exp).to_vec(),
             b: [0.10_f64, 0.11, 0.12, 0.13].map(f64::exp).to_vec(),
         };
-        let found = accepted(&sample(&[block]), 0.03, 1.0, (99, 1));
-        assert!((found.0 - 0.07).abs() < 1e-6 && (found.1 - 0.13).abs() < 1e-6, "{found:?}");
+        let found = accepted(&sample(&[block]), 0.03, 1.0, 99, 1);
+        assert!((found.low - 0.07).abs() < 1e-6 && (found.high - 0.13).abs() < 1e-6, "{found:?}");
     }
 }

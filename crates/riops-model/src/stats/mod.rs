@@ -20,9 +20,9 @@ mod warm_up;
 
 pub use blocks::{Block, Incomparable};
 pub use change::{ChangePoint, ChangeSettings, change_points};
-pub use compare::{
-    Direction, Effect, Interval, Outcome, RatioInterval, Settings, compare, of_best,
-};
+pub(crate) use compare::LowerBounds;
+pub use compare::{Direction, Effect, Outcome, RatioInterval, Settings, compare, of_best};
+pub use interval::Interval;
 pub use levels::Noise;
 pub use permutation::{Design, Needed};
 pub use scaling::{

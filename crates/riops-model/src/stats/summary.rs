@@ -1,7 +1,7 @@
 //! Summary of repeated runs: median, mean, its interval and differences by Student's t distribution, and which percentiles can be
 //! shown.
 
-use super::compare::Interval;
+use super::interval::Interval;
 use super::student::{two_sided_p, two_sided_quantile};
 
 /// Values below which there is no interval. With two, it would be the mean ± 6 times their difference.

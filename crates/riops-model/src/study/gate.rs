@@ -41,6 +41,11 @@ impl GateVerdict {
         }
     }
 
+    /// Returns the worst verdict of the workloads; inconclusive without workloads.
+    pub fn worst(workloads: &[GateWorkload]) -> Self {
+        workloads.iter().map(|each| each.verdict).max().unwrap_or(Self::Inconclusive)
+    }
+
     /// Returns the spelling in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -105,19 +110,6 @@ pub struct GateRow {
     /// The comparison; absent if the test does not compare the figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
-}
-
-impl GateView {
-    /// Returns the result of a gate that took this time, with the probability of a false verdict.
-    pub fn new(
-        variants: [String; 2],
-        (effect, error, seconds): (f64, f64, f64),
-        workloads: Vec<GateWorkload>,
-    ) -> Self {
-        let verdict = workloads.iter().map(|each| each.verdict).max();
-        let verdict = verdict.unwrap_or(GateVerdict::Inconclusive);
-        Self { verdict, variants, effect, error, seconds, exit: None, workloads }
-    }
 }
 
 impl GateWorkload {

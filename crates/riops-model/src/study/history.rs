@@ -275,7 +275,7 @@ pub fn history_of(
             for &figure in if figures.is_empty() { &main } else { figures } {
                 let value = value_of(figure, stage, record.as_ref());
                 if let Some(value) = value.filter(|&value| value > 0.0) {
-                    add(&mut series, run, stage, (figure, value));
+                    add(&mut series, run, stage, figure, value);
                 }
             }
         }
@@ -306,7 +306,8 @@ fn add(
     series: &mut Vec<(Vec<String>, HistorySeries)>,
     run: &RunSummary,
     stage: &StageSummary,
-    (figure, value): (Figure, f64),
+    figure: Figure,
+    value: f64,
 ) {
     let (name, origin) = (name_of(run, stage), origin_of(run));
     let point = HistoryPoint {

@@ -48,8 +48,8 @@ pub struct Remaining {
     pub is_maximum: bool,
 }
 
-/// Estimates the remaining part. `elapsed` is the number of runs that this process measured, and the time for them.
-pub fn remaining(study: &Study, elapsed: (usize, Duration)) -> Remaining {
+/// Estimates the remaining part. `measured` is the number of runs that this process measured, in the time `elapsed`.
+pub fn remaining(study: &Study, measured: usize, elapsed: Duration) -> Remaining {
     let experiment = &study.experiment;
     let (runs, is_maximum) = match &experiment.goal {
         Goal::Sweep { .. } => (study.unsettled(of_sweep(experiment)).count(), false),
@@ -64,15 +64,15 @@ pub fn remaining(study: &Study, elapsed: (usize, Duration)) -> Remaining {
     };
     Remaining {
         runs,
-        seconds: seconds_each(experiment, elapsed).map(|each| each * runs as f64),
+        seconds: seconds_each(experiment, measured, elapsed).map(|each| each * runs as f64),
         is_maximum,
     }
 }
 
 /// Time for one run.
-fn seconds_each(experiment: &Experiment, (measured, time): (usize, Duration)) -> Option<f64> {
+fn seconds_each(experiment: &Experiment, measured: usize, elapsed: Duration) -> Option<f64> {
     if measured > 0 {
-        return Some(time.as_secs_f64() / measured as f64);
+        return Some(elapsed.as_secs_f64() / measured as f64);
     }
     let planned: Option<Vec<f64>> =
         experiment.cells.iter().map(|cell| planned_s(&cell.plan, &experiment.between)).collect();

@@ -10,7 +10,7 @@ use crate::units::format::{count, joined, number_of};
 /// Returns what is measured and how long it takes, for example `sweep rows: 4 cells, 5 runs each, about 4min`.
 pub fn start_line(study: &Study) -> String {
     let experiment = &study.experiment;
-    let left = remaining(study, (0, Duration::ZERO));
+    let left = remaining(study, 0, Duration::ZERO);
     let cells = number_of(experiment.cells.len() as u64, "cell");
     let runs = match &experiment.goal {
         Goal::Sweep { .. } => format!("{cells}, {} runs each", experiment.repeats),

@@ -3,6 +3,8 @@
 
 pub(super) mod lines;
 
+use std::ops::RangeInclusive;
+
 use serde::Serialize;
 
 use crate::table::Table;
@@ -207,8 +209,8 @@ impl Axis {
     }
 
     /// Returns the axis with its first and its last value.
-    pub(super) fn within(self, range: (f64, f64)) -> Self {
-        Self { range: Some(range), ..self }
+    pub(super) fn within(self, range: RangeInclusive<f64>) -> Self {
+        Self { range: Some(range.into_inner()), ..self }
     }
 
     /// Returns the axis around these values: a step by a few percent would be invisible on an axis from zero.
@@ -217,7 +219,7 @@ impl Axis {
             (least.min(value), most.max(value))
         });
         let margin = ((most - least) * MARGIN).max(most * SPAN_MIN);
-        self.within((rounded((least - margin).max(0.0)), rounded(most + margin)))
+        self.within(rounded((least - margin).max(0.0))..=rounded(most + margin))
     }
 }
 

@@ -39,8 +39,8 @@ fn pgio_text(record: &Record) -> String {
 fn stage_text(record: &Record, stage: &StageRecord) -> String {
     let used = record.used_dataset();
     let tables = used.as_ref().map_or(1, |used| words::of_dataset(used).tables());
-    let threads = stage.sessions / tables.max(1);
-    let mut text = settings(record, stage, (tables, threads), used.as_ref());
+    let threads = threads_each(stage, tables);
+    let mut text = settings(record, stage, tables, used.as_ref());
     let (sessions, count) = sessions(stage);
     text += &sessions;
     if count > 0 {
@@ -75,11 +75,16 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     text
 }
 
+/// Returns the number of sessions of each table.
+fn threads_each(stage: &StageRecord, tables: u32) -> u32 {
+    stage.sessions / tables.max(1)
+}
+
 /// The lines that PGIO prints before it starts the sessions.
 fn settings(
     record: &Record,
     stage: &StageRecord,
-    (tables, threads): (u32, u32),
+    tables: u32,
     used: Option<&DatasetPlan>,
 ) -> String {
     let mut text = String::new();
@@ -88,6 +93,7 @@ fn settings(
     let _ = writeln!(text, "Database connect string: \"{}\".", one_line(&record.target.database));
     let buffers = record.target.settings.get("shared_buffers").map_or("unknown", String::as_str);
     let _ = writeln!(text, "Shared buffers: {}.", one_line(buffers));
+    let threads = threads_each(stage, tables);
     let blocks = used.and_then(DatasetPlan::get::<RowsDataset>).map_or(0, |rows| rows.rows);
     let _ = writeln!(
         text,

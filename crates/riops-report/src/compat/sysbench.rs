@@ -8,7 +8,7 @@ use crate::sysbench::{
 };
 use riops_model::figure::Summary;
 use riops_model::plan::{OltpRun, Plan};
-use riops_model::record::{Checkpoint, LatencySummary, Point, Record};
+use riops_model::record::{Checkpoint, Execution, Fairness, LatencySummary, Point, Record};
 
 /// Only sysbench's report, in the format of one of its versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,12 +145,12 @@ impl Stream for Sysbench {
         };
         let all = stage.transactions * events_per_transaction(plan);
         let events = &stage.session_loop.sessions_fairness;
-        let execution =
-            stage.session_loop.execution_s.map_or((0.0, 0.0), |each| (each.mean, each.stdev));
         let per_transaction = events_per_transaction(plan) as f64;
+        let (mean, stdev) = (events.mean * per_transaction, events.stdev * per_transaction);
+        let execution_s = each.execution_s.unwrap_or(Execution { mean: 0.0, stdev: 0.0 });
         text + &statistics(&counts, all, stage.seconds, *self)
             + &latencies(found, of_successful.or(each.percentile_us), sum_s, plan)
-            + &fairness((events.mean * per_transaction, events.stdev * per_transaction), execution)
+            + &fairness(&Fairness { mean, stdev, ..*events }, execution_s)
     }
 }
 
@@ -167,21 +167,23 @@ fn since_checkpoint(
     let sessions = f64::from(plan.sessions.max(1));
     let busy_s = latency.map_or(0.0, |latency| latency.mean * latency.count as f64 / 1e6);
     let events = point.transactions * events_per_transaction(plan);
+    let mean = events as f64 / sessions;
+    let of_sessions = Fairness { mean, stdev: f64::NAN, ..Fairness::default() };
     statistics(point, events, total_s, format)
         + &latencies(latency, point.percentile_us, None, plan)
-        + &fairness((events as f64 / sessions, f64::NAN), (busy_s / sessions, f64::NAN))
+        + &fairness(&of_sessions, Execution { mean: busy_s / sessions, stdev: f64::NAN })
 }
 
 /// Mean and standard deviation of the events and of the execution times of the sessions.
-fn fairness(events: (f64, f64), execution_s: (f64, f64)) -> String {
+fn fairness(events: &Fairness, execution_s: Execution) -> String {
     let deviation =
         |value: f64| if value.is_nan() { "nan".to_owned() } else { format!("{value:.2}") };
     format!(
         "Threads fairness:\n    events (avg/stddev):           {:.4}/{}\n    execution time (avg/stddev):   {:.4}/{}\n\n",
-        events.0,
-        deviation(events.1),
-        execution_s.0,
-        deviation(execution_s.1)
+        events.mean,
+        deviation(events.stdev),
+        execution_s.mean,
+        deviation(execution_s.stdev)
     )
 }
 

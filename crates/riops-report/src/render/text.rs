@@ -23,7 +23,7 @@ const RESET: &str = "\x1b[0m";
 
 /// Calls `escape` for the parts of a text between the sequences that [`text`] writes.
 pub fn keep_colors(text: &str, escape: impl Fn(&str) -> String) -> String {
-    let tones = [Tone::Good, Tone::Warn, Tone::Bad].map(Tone::sequence);
+    let tones = [Tone::Main, Tone::Good, Tone::Warn, Tone::Bad].map(Tone::sequence);
     let find = |rest: &str| {
         let sequences = tones.iter().chain([&RESET]);
         sequences.filter_map(|each| Some((rest.find(each)?, each.len()))).min()

@@ -101,8 +101,8 @@ fn chart(view: &BisectView) -> Option<Chart> {
     let series = vec![PointSeries { label: "change".to_owned(), style: PointStyle::Line, points }];
     let axis = |label, unit, range| Axis::of(label, unit, AxisScale::Linear).within(range);
     let both = [
-        axis("commits after the good one", Unit::Count, (0.0, view.commits as f64)),
-        axis("change", Unit::Percent, (low * 1.1, high * 1.1)),
+        axis("commits after the good one", Unit::Count, 0.0..=view.commits as f64),
+        axis("change", Unit::Percent, low * 1.1..=high * 1.1),
     ];
     let summary = format!("Change of {} measured commits against the good one.", view.steps.len());
     let chart = Chart::new("bisect", "Change by commit", summary, both, Content::points(series));

@@ -66,7 +66,7 @@ fn runs(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
         blocks => blocks.len(),
     };
     let name = if is_in_blocks { "block" } else { "run" };
-    let x = Axis::of(name, Unit::Count, AxisScale::Linear).within((0.4, positions as f64 + 0.6));
+    let x = Axis::of(name, Unit::Count, AxisScale::Linear).within(0.4..=positions as f64 + 0.6);
     let y = Axis::of(&main.name, Unit::of(main.figure), AxisScale::Linear).around(values());
     let ticks = (1..=positions).map(|position| position as f64).collect();
     let summary = format!("{} of each run: a dot for each, by {name}.", main.name);
@@ -113,8 +113,8 @@ fn time(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
     let highest = points.iter().map(|point| point.y).fold(0.0, f64::max);
     let ticks: Vec<f64> = points.iter().map(|point| point.x).collect();
     let x = Axis::of("part of the time", Unit::Count, AxisScale::Linear)
-        .within((-0.6, ticks.len() as f64 - 0.4));
-    let y = Axis::of("", Unit::DurationUs, AxisScale::Linear).within((0.0, highest * 1.12));
+        .within(-0.6..=ticks.len() as f64 - 0.4);
+    let y = Axis::of("", Unit::DurationUs, AxisScale::Linear).within(0.0..=highest * 1.12);
     let summary = format!(
         "From {} in {a} to {} in {b} ({}), by part.",
         duration_us(time.a_us),

@@ -231,7 +231,15 @@ mod tests {
     }
 
     fn view(workloads: Vec<GateWorkload>) -> GateView {
-        GateView::new(["main".to_owned(), "fix <&>".to_owned()], (0.02, 0.05, 41.0), workloads)
+        GateView {
+            verdict: GateVerdict::worst(&workloads),
+            variants: ["main".to_owned(), "fix <&>".to_owned()],
+            effect: 0.02,
+            error: 0.05,
+            seconds: 41.0,
+            exit: None,
+            workloads,
+        }
     }
 
     #[test]

@@ -183,7 +183,7 @@ pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
     };
     let axis = |label, unit| Axis::of(label, unit, AxisScale::Linear);
     let y = axis(name, unit).around(values().map(|value| value * factor));
-    let x = axis("run, oldest first", Unit::Count).within((0.5, series.points.len() as f64 + 0.5));
+    let x = axis("run, oldest first", Unit::Count).within(0.5..=series.points.len() as f64 + 0.5);
     let ticks = (1..=series.points.len()).map(|number| number as f64).collect();
     let names = series.points.iter().map(|point| {
         let day = point.started_at.get(..10).unwrap_or_default();

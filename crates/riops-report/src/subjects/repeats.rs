@@ -15,8 +15,18 @@ use riops_model::stats::summary;
 use riops_model::units::format::{joined, number_of, rate, short_id};
 use riops_model::units::text::one_line;
 
+/// The number of a run among `count` repeated ones, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repetition {
+    /// The number.
+    pub number: u32,
+    /// Number of runs.
+    pub count: u32,
+}
+
 /// One of several runs in a line.
-pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras<'_>) -> String {
+pub fn repeat_line(record: &Record, repetition: Repetition, extras: &Extras<'_>) -> String {
+    let Repetition { number, count } = repetition;
     let stages = record.stages.iter().filter(|stage| stage.statement.is_none());
     let stages = stages.map(|stage| {
         let name = stage_prefix(record, stage);
@@ -99,7 +109,8 @@ mod tests {
     #[test]
     fn runs_that_breach_a_threshold_are_named_with_its_value() {
         let mut record = example_record();
-        let line = |record: &Record| repeat_line(record, (2, 3), &Extras::new("", 200));
+        let second = Repetition { number: 2, count: 3 };
+        let line = |record: &Record| repeat_line(record, second, &Extras::new("", 200));
         assert!(line(&record).contains(" · valid · 456789ab"), "{}", line(&record));
         record.thresholds.push(ThresholdRecord {
             stage: None,

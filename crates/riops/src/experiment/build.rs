@@ -21,6 +21,10 @@ use crate::units::text::hash_text;
 const LOCK: &str = "lock";
 /// Exists if the build has succeeded.
 const COMPLETE: &str = "complete";
+/// Directory of the files of the commit.
+const SOURCE: &str = "source";
+/// Directory into which the command installs.
+const PREFIX: &str = "prefix";
 /// Characters of the hash of a command in the name of a directory.
 const HASH_CHARS: usize = 12;
 const NO_GIT: &str = "cannot execute git";
@@ -84,7 +88,7 @@ impl Builder {
         let hash = hash_text(&self.command);
         let hash = hash.get(..HASH_CHARS).unwrap_or(&hash);
         let folder = self.builds.join(format!("{commit}-{hash}"));
-        let prefix = folder.join("prefix");
+        let prefix = folder.join(PREFIX);
         let no_directory =
             |path: &Path| failed(format!("cannot create the directory {}", path.display()));
         fs::create_dir_all(&self.builds).map_err(no_directory(&self.builds))?;
@@ -102,7 +106,7 @@ impl Builder {
             return Ok(prefix);
         }
         events.notice(&format!("building {}", short(commit)));
-        let source = folder.join("source");
+        let source = folder.join(SOURCE);
         for left in [&source, &prefix] {
             if left.exists() {
                 let cannot = failed(format!("cannot remove {}", left.display()));
@@ -111,7 +115,7 @@ impl Builder {
             fs::create_dir(left).map_err(no_directory(left))?;
         }
         self.export(commit, &source)?;
-        self.build(commit, (&source, &prefix), &folder.join("log"), interrupt)?;
+        self.build(commit, &folder, interrupt)?;
         let cannot = || failed(format!("cannot write to {}", folder.display()));
         create(&folder.join(COMPLETE)).map_err(cannot())?;
         fs::remove_dir_all(&source).map_err(cannot())?;
@@ -135,19 +139,15 @@ impl Builder {
         Ok(())
     }
 
-    fn build(
-        &self,
-        commit: &str,
-        (source, prefix): (&Path, &Path),
-        log: &Path,
-        interrupt: &Interrupt,
-    ) -> Result<()> {
+    /// Executes the command in the directory of a build.
+    fn build(&self, commit: &str, folder: &Path, interrupt: &Interrupt) -> Result<()> {
+        let log = folder.join("log");
         let cannot = || failed(format!("cannot create {}", log.display()));
-        let output = create(log).map_err(cannot())?;
+        let output = create(&log).map_err(cannot())?;
         let mut command = watched(&self.command);
         remove_variables(&mut command)
-            .current_dir(source)
-            .env("PREFIX", prefix)
+            .current_dir(folder.join(SOURCE))
+            .env("PREFIX", folder.join(PREFIX))
             .stdout(output.try_clone().map_err(cannot())?)
             .stderr(output);
         let status = wait(&mut command, interrupt).map_err(failed("cannot execute sh"))?;
@@ -157,7 +157,7 @@ impl Builder {
             (false, false) => Err(BuildError::Failed {
                 commit: short(commit).to_owned(),
                 status: status.to_string(),
-                log: log.to_owned(),
+                log,
             }),
         }
     }

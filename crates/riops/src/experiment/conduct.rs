@@ -64,7 +64,7 @@ pub fn conduct<B: Bench>(
             return Ok(End::Complete);
         };
         let elapsed = start.elapsed();
-        let left = remaining(study, (measured, elapsed));
+        let left = remaining(study, measured, elapsed);
         let next_s = left.seconds.map_or(0.0, |seconds| seconds / left.runs.max(1) as f64);
         if limit.is_some_and(|limit| elapsed.as_secs_f64() + next_s > limit.as_secs_f64()) {
             return Ok(End::TimeLimit);

@@ -93,8 +93,15 @@ impl Conductor<'_> {
             workloads.push(GateWorkload::new(&study, &view, end, begun.elapsed().as_secs_f64()));
             studies.push(study);
         }
-        let seconds = start.elapsed().as_secs_f64();
-        let view = GateView::new(names, (rules.effect, rules.error, seconds), workloads);
+        let view = GateView {
+            verdict: GateVerdict::worst(&workloads),
+            variants: names,
+            effect: rules.effect,
+            error: rules.error,
+            seconds: start.elapsed().as_secs_f64(),
+            exit: None,
+            workloads,
+        };
         Ok(Gated { view, studies, is_cut })
     }
 

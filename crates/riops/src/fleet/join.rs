@@ -206,7 +206,7 @@ fn enter_locked(
     token: &str,
     lost_after: Duration,
 ) -> Result<(Uuid, u32, Plan), FleetError> {
-    let Invitation { name, agents, agent, plan, server, role, .. } = *invitation;
+    let Invitation { name, agents, plan, server, role, .. } = *invitation;
     connection.execute(LOCK)?;
     let lost_after_s = lost_after.as_secs_f64().to_string();
     connection.query_with(PURGE, &[Some(FORGOTTEN_AFTER_S), None, Some(&lost_after_s)])?;
@@ -222,7 +222,7 @@ fn enter_locked(
         (Some(row), _) => running_fleet(row, invitation, &own)?,
         (None, _) => found(connection, invitation, &own)?,
     };
-    let number = free_number(connection, &id.to_string(), (name, agents, agent), lost_after)?;
+    let number = free_number(connection, &id.to_string(), invitation, lost_after)?;
     let (id_text, number_text, host) =
         (id.to_string(), number.to_string(), crate::host::machine::facts().host);
     connection.query_with(JOIN, &[Some(&id_text), Some(&number_text), Some(token), Some(&host)])?;
@@ -285,9 +285,10 @@ fn require_same(name: &str, own: &[String; 3], found: &[String]) -> Result<(), F
 fn free_number(
     connection: &mut Connection,
     fleet: &str,
-    (name, agents, given): (&str, u32, Option<u32>),
+    invitation: &Invitation<'_>,
     lost_after: Duration,
 ) -> Result<u32, FleetError> {
+    let Invitation { name, agents, agent, .. } = *invitation;
     let lost_after_s = lost_after.as_secs_f64().to_string();
     let rows = connection.query_with(TAKEN, &[Some(fleet), Some(&lost_after_s)])?;
     let taken: Vec<(u32, String)> = rows
@@ -300,7 +301,7 @@ fn free_number(
         })
         .collect();
     let holder = |number: u32| taken.iter().find(|(of, _)| *of == number);
-    match given {
+    match agent {
         Some(number) => match holder(number) {
             Some((_, host)) => {
                 Err(refused(name, format!("agent {number} has joined already, on {host}")))

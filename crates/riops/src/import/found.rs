@@ -40,7 +40,7 @@ impl Imports {
         let starts = starts(&found, origin, settings);
         for ((format, found), start) in found.into_iter().zip(starts) {
             self.notices.extend(found.notices.iter().cloned());
-            let record = record((format, found), start, origin, settings);
+            let record = record(format, found, start, origin, settings);
             let name = origin.files.join(", ");
             require_sums(&record).map_err(|reason| ImportError::contents(&name, reason))?;
             self.records.push(record);
@@ -118,8 +118,9 @@ pub(super) trait Report: Default {
 
 /// Returns the record of a run.
 fn record(
-    (format, mut found): (Format, Found),
-    (started_at, start): (Timestamp, StartSource),
+    format: Format,
+    mut found: Found,
+    start: Start,
     origin: &ImportSource<'_>,
     settings: &Settings,
 ) -> Record {
@@ -142,7 +143,7 @@ fn record(
     let rows_each = stage.rows as f64 / stage.transactions.max(1) as f64;
     stage.session_loop.steadiness = steadiness(&slots, rows_each, false);
     stage.started_at = found.started_at.or(settings.started_at);
-    let (id, tool) = (id(&found.run, &stage, found.started_at, started_at), found.run.tool.clone());
+    let (id, tool) = (id(&found.run, &stage, found.started_at, start.at), found.run.tool.clone());
     let plan = Plan {
         sessions: stage.sessions,
         workers: found.workers,
@@ -160,7 +161,7 @@ fn record(
     Record {
         schema: SCHEMA,
         id,
-        started_at,
+        started_at: start.at,
         workload: plan.work.traits().name.to_owned(),
         label: settings.label.clone(),
         tags: settings.tags.clone(),
@@ -168,7 +169,7 @@ fn record(
             format: format.as_str().to_owned(),
             files: origin.files.to_vec(),
             imported_at: origin.now,
-            start,
+            start: start.source,
             unreported,
         }),
         plan,
@@ -228,13 +229,17 @@ fn unreported(found: &Found) -> Vec<String> {
         .collect()
 }
 
-/// Returns the start of each run, and where it comes from. A tool that redirects its output ends when the file was last
+/// The start of a run.
+#[derive(Clone, Copy)]
+struct Start {
+    at: Timestamp,
+    /// Where it comes from.
+    source: StartSource,
+}
+
+/// Returns the start of each run. A tool that redirects its output ends when the file was last
 /// modified, and each earlier run ends when the next one starts.
-fn starts(
-    found: &[(Format, Found)],
-    origin: &ImportSource<'_>,
-    settings: &Settings,
-) -> Vec<(Timestamp, StartSource)> {
+fn starts(found: &[(Format, Found)], origin: &ImportSource<'_>, settings: &Settings) -> Vec<Start> {
     /// Minimum distance of two starts, so that the runs are ordered as in the text.
     const LEAST: SignedDuration = SignedDuration::from_millis(1);
     let mut starts = Vec::new();
@@ -249,9 +254,10 @@ fn starts(
             (settings.started_at, StartSource::User),
             (of_file, StartSource::FileTime),
         ];
-        let known = sources.into_iter().find_map(|(at, source)| Some((at?, source)));
-        let start = known.unwrap_or((of_next.unwrap_or(origin.now), StartSource::ImportTime));
-        next = Some(start.0);
+        let known = sources.into_iter().find_map(|(at, source)| Some(Start { at: at?, source }));
+        let at = of_next.unwrap_or(origin.now);
+        let start = known.unwrap_or(Start { at, source: StartSource::ImportTime });
+        next = Some(start.at);
         starts.push(start);
     }
     starts.reverse();

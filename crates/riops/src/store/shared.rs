@@ -185,7 +185,8 @@ impl Store {
         &self,
         session: &mut dyn Session,
         filter: &RunFilter,
-        (limit, offset): (u32, usize),
+        limit: u32,
+        offset: usize,
     ) -> Result<Vec<RunSummary>, StoreError> {
         let time = |time: Option<jiff::Timestamp>| Value::from(time.map(time_text));
         let mut parameters = vec![
@@ -363,7 +364,7 @@ impl Store {
             loop {
                 let rest = u32::try_from(limit - runs.len()).unwrap_or(u32::MAX).min(PAGE_ROWS);
                 let offset = filter.offset as usize + runs.len();
-                let page = self.page(session, filter, (rest, offset))?;
+                let page = self.page(session, filter, rest, offset)?;
                 let is_last = page.len() < rest as usize;
                 runs.extend(page);
                 if is_last || runs.len() >= limit {

@@ -36,7 +36,7 @@ impl Session {
     /// Returns the name of the statement that check `number` is about.
     pub(in crate::engine) fn checked_statement(&mut self, number: usize) -> Option<String> {
         match self.setup.checks.get(number) {
-            Some((access, _)) => Some(access.statement.clone()),
+            Some(check) => Some(check.access.statement.clone()),
             None => self.executed(number).map(|executed| executed.statement.clone()),
         }
     }
@@ -47,7 +47,7 @@ impl Session {
         self.answers.plan.is_cut = false;
         self.activity = Activity::Check(number);
         let explain = match self.setup.checks.get(number) {
-            Some((_, explain)) => explain.clone(),
+            Some(check) => check.explain.clone(),
             None => self.executed(number).map_or_else(String::new, |each| each.explain_sql()),
         };
         self.send_query(&explain)
@@ -65,7 +65,7 @@ impl Session {
         }
         let plan = std::mem::take(&mut self.answers.plan.text);
         let finding = match self.setup.checks.get(number) {
-            Some((access, _)) => Some(access.judge(&plan)),
+            Some(check) => Some(check.access.judge(&plan)),
             None => self.executed(number).and_then(|executed| executed.judge(&plan)),
         };
         let missing = || "EXPLAIN returned no plan".to_owned();

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use riops_wire::backend;
 
-use super::super::opening::{self, SessionSetup};
+use super::super::opening::{self, AccessCheck, SessionSetup};
 use super::super::schedule::{Arrivals, Gaps, Unclaimed};
 use super::super::session::Session;
 use super::super::window::Window;
@@ -74,7 +74,7 @@ pub(super) fn worker<C: Clock>(
     generators: Vec<Box<dyn Generator>>,
 ) -> (Worker<C>, Receiver<(usize, WorkerEvent)>) {
     let statements = stage(1, true).sessions.remove(0).statements;
-    let check = || (access(), access().explain_sql(true));
+    let check = || AccessCheck { access: access(), explain: access().explain_sql(true) };
     let setup = Arc::new(SessionSetup {
         settings: Vec::new(),
         identifies_backend: false,
@@ -126,7 +126,7 @@ pub(super) fn worker<C: Clock>(
             WorkerReport::new(recorder, 2, setting.measure_start),
             vec![false, true],
             rules.late_after,
-            Intervals::new(0, (setting.measure_start, setting.interval), events, spares),
+            Intervals::new(0, &window, setting.interval, events, spares),
             None,
         ),
         active: sessions.len(),
@@ -185,7 +185,7 @@ fn run_setting(setting: &Setting) -> Ran {
     let sent = sent.collect();
     let mut report = report.unwrap();
     if let (Some(unclaimed), Some(starts)) = (&unclaimed, &mut report.starts) {
-        add_unclaimed(unclaimed, &window, (starts, &mut report.recorder));
+        add_unclaimed(unclaimed, &window, starts, &mut report.recorder);
     }
     Ran { report, allocations: allocations.count_total, cpu_s, sent }
 }

@@ -14,7 +14,7 @@ use super::super::session::Session;
 use super::super::window::Window;
 use super::report::{ENDED_MAX, Intervals, WorkerReport};
 use super::starts::StartQueue;
-use crate::metrics::{Counter, EventSource, Failure, Fate, Measured, counts_of};
+use crate::metrics::{Counter, EventSource, Failure, Fate, Measured, Unsuccessful, counts_of};
 use crate::probe::cpu;
 use crate::workload::access::Finding;
 use crate::workload::unknown::{TransactionId, UNKNOWN_MAX, Unknown};
@@ -128,8 +128,9 @@ impl Counts {
         let response = now.since(flight.intended);
         if !self.window.counts(flight.claimed, now, rows) {
             if now >= self.window.planned_end() {
-                let times = (service, response);
-                self.report.recorder.unsuccessful(Fate::Drained, operation, times, now);
+                let fate = Fate::Drained;
+                let transaction = Unsuccessful { fate, operation, service, response, now };
+                self.report.recorder.unsuccessful(&transaction);
             }
             return self.uncounted(service, now);
         }
@@ -258,9 +259,13 @@ impl Counts {
         let counts = in_time && self.window.counts(flight.claimed, now, flight.tx.expected_rows());
         let is_late = !in_time && !self.window.stops_by_count();
         if counts || is_late || now >= self.window.planned_end() {
-            let times = (now.since(flight.started), now.since(flight.intended));
-            let fate = if counts { Fate::Failed } else { Fate::Lost };
-            self.report.recorder.unsuccessful(fate, operation, times, now);
+            self.report.recorder.unsuccessful(&Unsuccessful {
+                fate: if counts { Fate::Failed } else { Fate::Lost },
+                operation,
+                service: now.since(flight.started),
+                response: now.since(flight.intended),
+                now,
+            });
         }
         if counts {
             let origin = EventSource::operation(operation);

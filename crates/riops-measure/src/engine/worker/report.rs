@@ -251,14 +251,15 @@ pub(in crate::engine) struct Intervals {
 }
 
 impl Intervals {
-    /// Creates the intervals of a measurement from `start` on.
+    /// Creates the intervals of a measurement.
     pub(in crate::engine) fn new(
         worker: usize,
-        (start, length): (Nanos, Nanos),
+        window: &Window,
+        length: Nanos,
         events: SyncSender<(usize, WorkerEvent)>,
         spares: Receiver<Box<IntervalPart>>,
     ) -> Self {
-        let (completed, end) = (0, start.after(length));
+        let (completed, end) = (0, window.measure_start().after(length));
         Self { worker, length, events, spares, completed, end, unsent: VecDeque::new() }
     }
 

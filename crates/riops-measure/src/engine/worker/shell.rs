@@ -33,7 +33,8 @@ impl Shell {
     /// Starts a command.
     pub(super) fn start(
         &mut self,
-        (number, transaction): (usize, u64),
+        number: usize,
+        transaction: u64,
         command: ShellCommand,
     ) -> std::io::Result<()> {
         let (done, waker) = (self.done.clone(), Arc::clone(&self.waker));

@@ -193,7 +193,7 @@ impl StartQueue {
         // A run that stops by count has one intended start per claimed transaction.
         if !window.ended_by_count() {
             let parked = self.parked.drain(..).map(|(_, start)| start);
-            add_waiting(parked.filter(|start| *start < end), window, end, (&mut starts, recorder));
+            add_waiting(parked.filter(|start| *start < end), window, end, &mut starts, recorder);
         }
         Some(starts)
     }
@@ -203,11 +203,13 @@ impl StartQueue {
 pub(in crate::engine) fn add_unclaimed(
     unclaimed: &Unclaimed,
     window: &Window,
-    to: (&mut Starts, &mut Recorder),
+    starts: &mut Starts,
+    recorder: &mut Recorder,
 ) {
     if !window.ended_by_count() {
         let end = window.end();
-        add_waiting(std::iter::from_fn(|| unclaimed.claim_before(end)), window, end, to);
+        let waiting = std::iter::from_fn(|| unclaimed.claim_before(end));
+        add_waiting(waiting, window, end, starts, recorder);
     }
 }
 
@@ -216,7 +218,8 @@ fn add_waiting(
     waiting: impl Iterator<Item = Nanos>,
     window: &Window,
     end: Nanos,
-    (starts, recorder): (&mut Starts, &mut Recorder),
+    starts: &mut Starts,
+    recorder: &mut Recorder,
 ) {
     for start in waiting.filter(|start| *start >= window.measure_start()) {
         starts.add_waiting(end.since(start));

@@ -71,7 +71,7 @@ impl<C: Clock> Worker<C> {
                 }
             }
             Continued::InShell(transaction, command) => {
-                if let Err(error) = self.shell.start((number, transaction), *command) {
+                if let Err(error) = self.shell.start(number, transaction, *command) {
                     let error = SessionError::client("cannot start a thread", &error);
                     self.fail(number, error, now);
                 }

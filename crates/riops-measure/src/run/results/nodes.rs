@@ -9,7 +9,8 @@ use riops_model::record::{NodeRecord, NodeUse, OutageRecord};
 pub(super) fn nodes(
     result: &StageResult,
     usage: &[Option<NodeUse>],
-    (all, in_server): (u64, bool),
+    all: u64,
+    in_server: bool,
 ) -> Vec<NodeRecord> {
     let counters = result.workers.recorder.counters();
     let seconds = result.seconds.max(f64::MIN_POSITIVE);

@@ -79,7 +79,7 @@ pub(in crate::run) fn stage(
         throughput,
         io: io::io(&usage, work, storage),
         client_cpu: client_cpu(&usage, &client_use, plan),
-        session_loop: session_loop(result, &usage, plan, (&traits, row_bytes), latencies)?,
+        session_loop: session_loop(result, &usage, plan, &traits, row_bytes, latencies)?,
         started_at,
         ..with_counters(usage, caches, client)
     };
@@ -90,16 +90,16 @@ fn session_loop(
     result: StageResult,
     usage: &MachineUse,
     plan: &Plan,
-    (traits, row_bytes): (&Traits, Option<u64>),
+    traits: &Traits,
+    row_bytes: Option<u64>,
     latencies: LoopRecord,
 ) -> Result<LoopRecord, HistogramError> {
-    let workers = &result.workers;
-    let recorder = &workers.recorder;
+    let (workers, recorder) = (&result.workers, &result.workers.recorder);
     let counters = recorder.counters();
     let outcomes = outcomes(&counters);
     let retries = counters.get(Counter::Retries);
     let sampled = usage.sampled.as_ref().filter(|sampled| sampled.looks > 0);
-    let nodes = nodes(&result, &usage.nodes, (outcomes.succeeded, traits.has_server_loop));
+    let nodes = nodes(&result, &usage.nodes, outcomes.succeeded, traits.has_server_loop);
     let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
     let each: Vec<u64> = workers.sessions.iter().map(SessionTally::transactions).collect();
     let warmup = &workers.warmup_in_flight;
@@ -221,8 +221,8 @@ pub(in crate::run) fn mix_of(
     let (own_weight, other_weight) = if asked.of_rows { asked.rows_each } else { (1, 1) };
     let one_each = own_weight.max(other_weight) as f64 * f64::from(sessions) / all.max(1) as f64;
     let asked_share = f64::from(asked.percent) / 100.0;
-    let error =
-        standard_error(asked_share, (own_weight as f64, other_weight as f64), transactions as f64);
+    let weights = Weights { own: own_weight as f64, other: other_weight as f64 };
+    let error = standard_error(asked_share, &weights, transactions as f64);
     Some(MixRecord {
         operation: asked.operation.to_owned(),
         unit: if asked.of_rows { "rows" } else { "transactions" }.to_owned(),
@@ -232,9 +232,16 @@ pub(in crate::run) fn mix_of(
     })
 }
 
+/// Weights of a transaction of an operation, and of one of the other operations.
+struct Weights {
+    own: f64,
+    other: f64,
+}
+
 /// Returns the standard error of the share of an operation in the sum of weights, if each of `transactions` is
 /// chosen at random: the binomial error, multiplied by the derivative of the share (delta method).
-fn standard_error(share: f64, (own, other): (f64, f64), transactions: f64) -> f64 {
+fn standard_error(share: f64, weights: &Weights, transactions: f64) -> f64 {
+    let Weights { own, other } = *weights;
     let chance = share / own / (share / own + (1.0 - share) / other);
     let mean = chance * own + (1.0 - chance) * other;
     own * other / (mean * mean) * (chance * (1.0 - chance) / transactions).sqrt()
@@ -285,10 +292,11 @@ mod tests {
 
     #[test]
     fn the_standard_error_is_binomial_for_equal_weights() {
-        let error = standard_error(0.1, (1_000.0, 1_000.0), 900.0);
+        let weights = |other| Weights { own: 1_000.0, other };
+        let error = standard_error(0.1, &weights(1_000.0), 900.0);
         assert!((error - 0.01).abs() < 1e-12, "{error}");
         // With rare updates of many rows, one transaction more or less changes the share more.
-        assert!(standard_error(0.1, (1_000.0, 10.0), 900.0) > error);
+        assert!(standard_error(0.1, &weights(10.0), 900.0) > error);
     }
 
     #[test]

@@ -110,8 +110,9 @@ impl Steps {
         let plan = &active.plan;
         let sampler = Sampler::new(plan.interval(), plan.point_length()).with_server(
             &location.server.conninfo,
+            active.environment.local_data().is_some(),
             checkpoints_sql(&mut control)?,
-            (active.environment.local_data().is_some(), true),
+            true,
             active.interrupt,
         )?;
         active.control = control;

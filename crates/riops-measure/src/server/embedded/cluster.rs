@@ -54,7 +54,7 @@ pub(super) fn start(
     remove_marker(&home.path("persistent"))?;
     let previous = home.read_state();
     let (user, password) =
-        superuser(home, previous.as_ref(), (binaries, account), interrupt, notify)?;
+        superuser(home, previous.as_ref(), binaries, account, interrupt, notify)?;
     postmaster::remove_stale_pid_file(&data);
     warn_if_tmpfs(&data, notify);
     let socket_dir = places::socket_folder(home, account)?;
@@ -111,7 +111,8 @@ fn bind(home: &Home, state: &State, interrupt: &Interrupt) -> Result<()> {
 pub(super) fn superuser(
     home: &Home,
     previous: Option<&State>,
-    programs: (&Binaries, &Account),
+    binaries: &Binaries,
+    account: &Account,
     interrupt: &Interrupt,
     notify: &dyn Fn(&str),
 ) -> Result<(String, String)> {
@@ -123,7 +124,7 @@ pub(super) fn superuser(
             }
             Ok((state.user.clone(), state.password.clone()))
         }
-        _ => Ok((USER.to_owned(), initialize(home, programs, interrupt, notify)?)),
+        _ => Ok((USER.to_owned(), initialize(home, binaries, account, interrupt, notify)?)),
     }
 }
 
@@ -131,7 +132,8 @@ pub(super) fn superuser(
 /// name only when it is complete.
 fn initialize(
     home: &Home,
-    (binaries, account): (&Binaries, &Account),
+    binaries: &Binaries,
+    account: &Account,
     interrupt: &Interrupt,
     notify: &dyn Fn(&str),
 ) -> Result<String> {

@@ -54,8 +54,8 @@ impl Server {
             home_name: "test".to_owned(),
         };
         let state = self.home.read_state();
-        let programs = (&binaries, &self.account);
-        superuser(&self.home, state.as_ref(), programs, &Interrupt::new(), &|_| {}).map(drop)
+        let (account, interrupt) = (&self.account, Interrupt::new());
+        superuser(&self.home, state.as_ref(), &binaries, account, &interrupt, &|_| {}).map(drop)
     }
 
     /// Does the same as `server reset` after the server has stopped.

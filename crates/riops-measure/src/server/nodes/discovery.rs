@@ -40,7 +40,8 @@ impl Nodes {
     pub fn discover(
         control: &mut Connection,
         conninfo: &ConnInfo,
-        (spread, limit): (&Spread, Option<u32>),
+        spread: &Spread,
+        limit: Option<u32>,
         writes: bool,
         interrupt: &Interrupt,
     ) -> Result<Discovery, ConnectionError> {
@@ -54,7 +55,7 @@ impl Nodes {
                         let addresses = servers.filter_map(|server| server.addresses().ok());
                         node.addresses = addresses.flatten().collect();
                     }
-                    let nodes = Self::of(conninfo, Spread::Off, (writes, true), nodes);
+                    let nodes = Self::of(conninfo, Spread::Off, writes, nodes, true);
                     Ok(Discovery { nodes, warnings: Vec::new() })
                 }
                 _ => single(Vec::new()),
@@ -87,7 +88,7 @@ impl Nodes {
             ));
             return single(warnings);
         }
-        let spread_over = Self::of(conninfo, spread.clone(), (writes, discovered), nodes);
+        let spread_over = Self::of(conninfo, spread.clone(), writes, nodes, discovered);
         for (node, answered) in answered.iter().enumerate() {
             if !answered {
                 spread_over.mark_failed(node);

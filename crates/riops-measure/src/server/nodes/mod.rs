@@ -73,9 +73,7 @@ impl Node {
     }
 
     fn priority(&self, spread: &Spread) -> u8 {
-        let mut parts = self.placement.as_deref().unwrap_or("").split('.');
-        let mut part = || parts.next().unwrap_or("");
-        spread.priority((part(), part(), part()))
+        spread.priority(self.placement.as_deref().unwrap_or(""))
     }
 }
 
@@ -126,14 +124,15 @@ impl Nodes {
     /// Returns a single node with the user's connection settings, which may list several servers.
     pub fn single(conninfo: &ConnInfo) -> Self {
         let node = Node { name: conninfo.address(), ..Node::of(conninfo.clone(), Role::Primary) };
-        Self::of(conninfo, Spread::Off, (false, false), vec![node])
+        Self::of(conninfo, Spread::Off, false, vec![node], false)
     }
 
     fn of(
         conninfo: &ConnInfo,
         spread: Spread,
-        (writes, discovered): (bool, bool),
+        writes: bool,
         nodes: Vec<Node>,
+        discovered: bool,
     ) -> Self {
         let entry = |node| Entry { node, failed_at: None, member: true, sessions: 0 };
         Self(Arc::new(Inner {

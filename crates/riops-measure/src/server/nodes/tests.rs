@@ -16,7 +16,7 @@ fn nodes(spread: &str, roles: [Role; 3], writes: bool, discovered: bool) -> Node
             ..Node::of(each, role)
         })
         .collect();
-    Nodes::of(&info, spread.parse().unwrap(), (writes, discovered), list)
+    Nodes::of(&info, spread.parse().unwrap(), writes, list, discovered)
 }
 
 const ALL: [Role; 3] = [Role::Primary; 3];

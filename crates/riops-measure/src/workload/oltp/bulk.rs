@@ -47,9 +47,19 @@ pub(super) struct Ids {
     rows: u32,
 }
 
+/// A session among others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    /// Number of the session, from 0.
+    pub(super) session: u32,
+    /// Number of all sessions.
+    pub(super) sessions: u32,
+}
+
 impl Ids {
-    /// Returns the ids of one of `sessions` sessions, which share `highest.len()` tables with these highest ids.
-    pub(super) fn new(highest: &[i64], (session, sessions): (u32, u32), rows: u32) -> Self {
+    /// Returns the ids of one of the sessions, which share `highest.len()` tables with these highest ids.
+    pub(super) fn new(highest: &[i64], share: Share, rows: u32) -> Self {
+        let Share { session, sessions } = share;
         let tables = u32::try_from(highest.len()).unwrap_or(u32::MAX).max(1);
         let table = session % tables;
         let sharing = (sessions.saturating_sub(table)).div_ceil(tables).max(1);
@@ -89,7 +99,7 @@ mod tests {
     #[test]
     fn sessions_insert_different_ids_above_the_existing_ones() {
         let first = |session| {
-            let mut ids = Ids::new(&[0, 100], (session, 3), 10);
+            let mut ids = Ids::new(&[0, 100], Share { session, sessions: 3 }, 10);
             (ids.table, ids.take(), ids.take())
         };
         // Sessions 0 and 2 share the first table.

@@ -109,8 +109,8 @@ impl OltpGenerator {
             duplicates_possible: dataset.secondary,
             bulk: (run.test == OltpTest::BulkInsert).then(|| {
                 let highest = workload.highest_ids.get(..dataset.tables as usize);
-                let sessions = (session, plan.sessions);
-                bulk::Ids::new(highest.unwrap_or_default(), sessions, run.batch_insert_count)
+                let share = bulk::Share { session, sessions: plan.sessions };
+                bulk::Ids::new(highest.unwrap_or_default(), share, run.batch_insert_count)
             }),
             run: run.clone(),
             // As in sysbench, whatever the number of tables is.
@@ -192,7 +192,7 @@ impl OltpGenerator {
                 self.change(true, Effects { deleted: 1, ..Effects::default() })
             }
             Kind::Insert | Kind::InsertAuto | Kind::InsertMany => {
-                self.insert(tx, kind, (statement, table), id)
+                self.insert(tx, kind, statement, table, id)
             }
             Kind::InsertBulk => self.insert_bulk(tx, statement),
             Kind::RandomPoints => self.random_points(tx, statement),
@@ -259,7 +259,8 @@ impl OltpGenerator {
         &mut self,
         tx: &mut Transaction,
         kind: Kind,
-        (statement, table): (usize, u32),
+        statement: usize,
+        table: u32,
         id: i32,
     ) -> ExpectedReply {
         let count = if kind == Kind::InsertMany { self.run.batch_insert_count } else { 1 };

@@ -214,17 +214,17 @@ pub(super) fn checks(
     let (found, mut before) = (numbers(contents), numbers(baseline));
     before.resize(found.len(), Numbers::default());
     let by_table = |((number, name), (found, before)): ((u32, String), (&Numbers, &Numbers))| {
-        let changes = ledger.of_table(number, dataset.tables)?;
-        Some(changes_of(&name, (found, before), changes, ledger.open_runs))
+        let (done, in_doubt) = ledger.of_table(number, dataset.tables)?;
+        Some(changes_of(&name, before, done, found, in_doubt, ledger.open_runs))
     };
     let tables = (1..).zip(dataset.table_names()).zip(found.iter().zip(&before));
     let checks: Option<Vec<Vec<Check>>> = tables.map(by_table).collect();
     // Earlier versions of riops stored only the effects on all tables together.
     let mut checks = checks.map_or_else(
         || {
-            let all = (Numbers::total(&found), Numbers::total(&before));
-            let changes = (ledger.effects.total(), ledger.effects_unknown.total());
-            changes_of("all tables", (&all.0, &all.1), changes, ledger.open_runs)
+            let (before, found) = (Numbers::total(&before), Numbers::total(&found));
+            let (done, in_doubt) = (ledger.effects.total(), ledger.effects_unknown.total());
+            changes_of("all tables", &before, done, &found, in_doubt, ledger.open_runs)
         },
         |checks| checks.concat(),
     );
@@ -248,8 +248,10 @@ pub(super) fn checks(
 /// Compares the numbers of a table, or of all tables together, with its acknowledged changes.
 fn changes_of(
     of: &str,
-    (found, before): (&Numbers, &Numbers),
-    (done, in_doubt): (Effects, Effects),
+    before: &Numbers,
+    done: Effects,
+    found: &Numbers,
+    in_doubt: Effects,
     open_runs: u64,
 ) -> Vec<Check> {
     let mut checks = Vec::new();

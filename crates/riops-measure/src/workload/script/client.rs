@@ -12,7 +12,7 @@ use riops_wire::backend::{Columns, ServerError};
 use riops_wire::frontend::{self, Object};
 
 use super::noted::{Noted, Shown, text_of};
-use super::program::{CompiledScript, Encoded, Program, Result, ScriptError};
+use super::program::{CompiledScript, Encoded, Position, Program, Result, ScriptError};
 use super::received::Received;
 use super::table::effects_of;
 use crate::workload::access::Executed;
@@ -75,12 +75,16 @@ struct State {
 impl Client {
     pub(super) fn new(
         program: Arc<Program>,
+        random: Random,
         variables: Variables,
-        (random, choice): (Random, Random),
-        (number, transactions): (u32, Option<u64>),
-        (prepares_first, notes_executions): (bool, bool),
+        choice: Random,
+        number: u32,
+        transactions: Option<u64>,
+        prepares_first: bool,
     ) -> Self {
         let statements = program.all().count();
+        // The plans of one session represent all sessions.
+        let notes_executions = number == 0;
         let state = State {
             delta: program.names.find("delta"),
             prepared: vec![Prepared::No; statements],
@@ -131,15 +135,20 @@ impl State {
         }
     }
 
+    /// Returns the position of the command before the next one.
+    fn position(&self) -> Position {
+        Position { script: self.script, command: self.at.saturating_sub(1) }
+    }
+
     /// Returns the command before the next one.
     fn last_action<'a>(&self, script: &'a CompiledScript) -> Option<&'a Action> {
         Some(&script.script.commands.get(self.at.checked_sub(1)?)?.action)
     }
 
     fn evaluate(&mut self, program: &Program, expression: &Expression) -> Result<Value> {
-        let (script, command) = (self.script, self.at);
+        let position = self.position();
         let (variables, random) = (&mut self.variables, &mut self.random);
-        let mut debug = |value: Value| self.shown.debug((script, command), value);
+        let mut debug = |value: Value| self.shown.debug(position, value);
         let value = Context { variables, random, debug: &mut debug }.evaluate(expression);
         value.map_err(|error| ScriptError::of(&error, &program.names, &self.variables))
     }
@@ -148,8 +157,9 @@ impl State {
     fn require(
         &self,
         program: &Program,
+        command: &'static str,
         slots: &[Slot],
-        (command, sign): (&'static str, &str),
+        sign: &str,
     ) -> Result<()> {
         let is_undefined = |slot: &&Slot| matches!(self.variables.get(**slot), Content::Undefined);
         slots.iter().find(is_undefined).map_or(Ok(()), |slot| {
@@ -215,13 +225,13 @@ impl State {
             }
             let at = self.at;
             self.at += 1;
-            match self.execute(program, tx, (script, at, &command.action), in_block) {
+            match self.execute(program, tx, script, at, &command.action, in_block) {
                 Ok(None) => {}
                 Ok(Some(turn)) => return turn,
                 Err(error) => {
                     // The error belongs to this command, not to the command that sent the last turn.
                     tx.set_command(script.first_command + at);
-                    return Turn::Fail(program.failure((self.script, self.at), &error));
+                    return Turn::Fail(program.failure(self.position(), &error));
                 }
             }
         }
@@ -232,7 +242,7 @@ impl State {
         } else {
             return Turn::End;
         };
-        Turn::Fail(program.failure((self.script, self.at), &ScriptError::State(open)))
+        Turn::Fail(program.failure(self.position(), &ScriptError::State(open)))
     }
 
     /// Executes one command. Returns what it waits for, if it does.
@@ -240,7 +250,9 @@ impl State {
         &mut self,
         program: &Program,
         tx: &mut Transaction,
-        (script, at, action): (&CompiledScript, usize, &Action),
+        script: &CompiledScript,
+        at: usize,
+        action: &Action,
         in_block: bool,
     ) -> Result<Option<Turn>> {
         let command = script.first_command + at;
@@ -248,7 +260,7 @@ impl State {
         match action {
             Action::Sql(_) => {
                 if let Some(Some(encoded)) = script.encoded.get(at) {
-                    return self.send(tx, (program, script, command), encoded, in_block);
+                    return self.send(tx, program, script, command, encoded, in_block);
                 }
             }
             Action::Set(slot, expression) => {
@@ -301,13 +313,15 @@ impl State {
     fn send(
         &mut self,
         tx: &mut Transaction,
-        (program, script, command): (&Program, &CompiledScript, usize),
+        program: &Program,
+        script: &CompiledScript,
+        command: usize,
         encoded: &Encoded,
         in_block: bool,
     ) -> Result<Option<Turn>> {
         // pgbench sends NULL.
         if program.protocol != Protocol::Simple && !program.is_as_pgbench {
-            self.require(program, &encoded.parameters, ("", ""))?;
+            self.require(program, "", &encoded.parameters, "")?;
         }
         if self.in_pipeline {
             let text = match encoded.statement.rows {
@@ -367,7 +381,7 @@ impl State {
         let amount = match operand {
             Operand::Int(amount) => amount,
             Operand::Variable(slot) => {
-                self.require(program, &[slot], ("sleep: ", ""))?;
+                self.require(program, "sleep: ", &[slot], "")?;
                 match self.variables.get(slot) {
                     Content::Value(Value::Int(amount)) => *amount,
                     _ => leading_integer(&self.text(slot)),
@@ -383,7 +397,7 @@ impl State {
         let text = |word: &Word| match word {
             Word::Text(word) => Ok(word.clone()),
             Word::Variable(slot) => {
-                self.require(program, &[*slot], ("", ":"))?;
+                self.require(program, "", &[*slot], ":")?;
                 Ok(self.text(*slot))
             }
         };
@@ -521,7 +535,7 @@ impl Generator for Client {
         }
         match ended {
             Ok(()) => state.advance(program, script, tx, in_block),
-            Err(error) => Turn::Fail(program.failure((state.script, state.at), &error)),
+            Err(error) => Turn::Fail(program.failure(state.position(), &error)),
         }
     }
 
@@ -545,7 +559,8 @@ impl Generator for Client {
         let Self { program, state } = self;
         if program.is_verbose && error.is_retryable() {
             let command = program.command_in_script(state.script, tx);
-            state.shown.error((state.script, command), error, is_repeated);
+            let position = Position { script: state.script, command };
+            state.shown.error(position, error, is_repeated);
         }
     }
 

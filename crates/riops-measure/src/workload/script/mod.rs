@@ -209,15 +209,20 @@ impl Workload for ScriptWorkload {
         let shared = Arc::new(program.clone());
         let session = |(session, random): (u32, Random)| {
             let variables = self.variables(session, plan.seed, default_seed);
-            let streams = (random, choice(session));
+            let choice = choice(session);
             let transactions = self.run.transactions_per_session;
             // A short-lived connection prepares what it executes.
             let prepares_first = plan.reconnect_every.is_none();
             let shared = Arc::clone(&shared);
-            // The plans of one session represent all sessions.
-            let notes_executions = session == 0;
-            let flags = (prepares_first, notes_executions);
-            let client = Client::new(shared, variables, streams, (session, transactions), flags);
+            let client = Client::new(
+                shared,
+                random,
+                variables,
+                choice,
+                session,
+                transactions,
+                prepares_first,
+            );
             let is_needed = |each: &&Encoded| prepares_first && each.is_prepared_first;
             SessionPlan {
                 settings: self.settings(),

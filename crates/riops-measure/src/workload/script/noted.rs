@@ -5,7 +5,7 @@ use std::sync::Arc;
 use riops_script::{Action, Command, Content, Slot, Value, Variables};
 use riops_wire::backend::ServerError;
 
-use super::program::Encoded;
+use super::program::{Encoded, Position};
 use crate::workload::OnMessage;
 use crate::workload::access::Executed;
 use riops_model::plan::Protocol;
@@ -86,13 +86,15 @@ impl Shown {
     }
 
     /// Shows a value of `debug()`.
-    pub(super) fn debug(&self, (script, command): (usize, usize), value: Value) {
+    pub(super) fn debug(&self, position: Position, value: Value) {
         let text = match value {
             Value::Null => "null".to_owned(),
             Value::Boolean(_) => format!("boolean {value}"),
             Value::Int(_) => format!("int {value}"),
             Value::Double(_) => format!("double {value}"),
         };
+        // As pgbench, it counts the commands from 1 here.
+        let (script, command) = (position.script, position.command + 1);
         (self.on_message)(&format!("debug(script={script},command={command}): {text}"));
     }
 
@@ -113,12 +115,8 @@ impl Shown {
     }
 
     /// Shows an error that repeats the transaction, or ends it after the last try.
-    pub(super) fn error(
-        &self,
-        (script, command): (usize, usize),
-        error: &ServerError,
-        is_repeated: bool,
-    ) {
+    pub(super) fn error(&self, position: Position, error: &ServerError, is_repeated: bool) {
+        let Position { script, command } = position;
         let (client, text) = (self.number, error.in_lines());
         let end = if is_repeated { "repeats" } else { "ends" };
         (self.on_message)(&format!(

@@ -45,6 +45,15 @@ pub(super) struct CompiledScript {
     pub(super) changes: bool,
 }
 
+/// Position of a command.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Position {
+    /// Number of the script, from 0.
+    pub(super) script: usize,
+    /// Number of the command in the script, from 0.
+    pub(super) command: usize,
+}
+
 /// A statement with what is encoded in advance.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of a statement")]
@@ -160,7 +169,8 @@ fn after_comment(sql: &str) -> &str {
 
 impl Encoded {
     fn new(
-        (name, number): (String, usize),
+        name: String,
+        number: usize,
         sql: &Sql,
         parameters: &[&riops_script::Reference],
         protocol: Protocol,
@@ -212,7 +222,7 @@ impl Program {
                     1 => format!("command {number}"),
                     _ => format!("script {script_number} command {number}"),
                 };
-                let encoded = Encoded::new((name, statements), sql, &parameters, protocol);
+                let encoded = Encoded::new(name, statements, sql, &parameters, protocol);
                 statements += 1;
                 Some(encoded)
             };
@@ -279,17 +289,12 @@ impl Program {
         self.scripts.iter().enumerate().flat_map(of_script).collect()
     }
 
-    /// Returns an error of a script, with the position of the command before `next`.
+    /// Returns an error of a script, with the line of the command.
     #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
-    pub(super) fn failure(
-        &self,
-        (script, next): (usize, usize),
-        error: &ScriptError,
-    ) -> Box<ServerError> {
-        let script = self.scripts.get(script).map(|script| &script.script);
+    pub(super) fn failure(&self, position: Position, error: &ScriptError) -> Box<ServerError> {
+        let script = self.scripts.get(position.script).map(|script| &script.script);
         let place = script.map_or_else(String::new, |script| {
-            let at = next.saturating_sub(1);
-            let line = script.commands.get(at).map_or(0, |command| command.line);
+            let line = script.commands.get(position.command).map_or(0, |command| command.line);
             // The end of the script has no line.
             let is_end = matches!(error, ScriptError::State(text) if text.starts_with("end of"));
             if is_end { String::new() } else { format!("{}:{line}: ", script.name) }

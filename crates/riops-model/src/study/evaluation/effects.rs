@@ -16,7 +16,8 @@ pub(super) fn effects(
     experiment: &Experiment,
     groups: &[Group<'_>],
     judge: &Judge<'_>,
-    (stage, main): (usize, Figure),
+    stage: usize,
+    main: Figure,
 ) -> Vec<AxisEffect> {
     let several: Vec<usize> = experiment
         .axes
@@ -33,7 +34,7 @@ pub(super) fn effects(
         let values = axis.values.iter().enumerate().map(|(position, value)| {
             let against = |figure| {
                 (position > 0)
-                    .then(|| against(judge, (stage, figure), groups, &combinations, position))
+                    .then(|| against(judge, stage, figure, groups, &combinations, position))
                     .flatten()
             };
             ValueEffect {
@@ -77,7 +78,8 @@ fn combinations(experiment: &Experiment, groups: &[Group<'_>], at: usize) -> Vec
 /// combinations are compared, so that the interval shows how runs vary and not how combinations differ.
 fn against(
     judge: &Judge<'_>,
-    (stage, figure): (usize, Figure),
+    stage: usize,
+    figure: Figure,
     groups: &[Group<'_>],
     combinations: &[Vec<usize>],
     position: usize,

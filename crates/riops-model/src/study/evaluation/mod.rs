@@ -184,7 +184,7 @@ fn compared(view: &mut StudyView, experiment: &Experiment, groups: &[Group<'_>],
     }
     view.best = best(view);
     view.best_against = best_against(view, groups, &judge);
-    view.effects = effects(experiment, groups, &judge, (view.main_stage, view.main));
+    view.effects = effects(experiment, groups, &judge, view.main_stage, view.main);
 }
 
 /// The main figure of the best cell relative to the baseline, as the best of all compared cells.
@@ -293,7 +293,7 @@ fn axis(axis: &crate::study::Axis) -> AxisView {
 /// Returns the number of runs of a sweep: the runs that ended, and the runs to come. A cell that failed has no
 /// further runs. `None` for other experiments, which decide as they go.
 fn planned_runs(study: &Study) -> Option<u64> {
-    let left = remaining(study, (0, Duration::ZERO));
+    let left = remaining(study, 0, Duration::ZERO);
     (!left.is_maximum).then_some((study.finished.len() + left.runs) as u64)
 }
 

@@ -1,6 +1,6 @@
 //! What all images need: the embedded font, the file format, the errors, the colors, the types and the axes.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::OnceLock;
 
 use plotters::coord::Shift;
@@ -96,7 +96,8 @@ pub(super) struct Scaled {
 impl Scaled {
     /// Returns the axis with its own range, or else with the range of the data: from zero, or with some space on both
     /// sides if it is logarithmic.
-    pub(super) fn of(axis: &Axis, (low, high): (f64, f64)) -> Self {
+    pub(super) fn of(axis: &Axis, data: RangeInclusive<f64>) -> Self {
+        let (low, high) = data.into_inner();
         let (low, high) = match (axis.range, axis.scale) {
             (Some(range), _) => range,
             (None, AxisScale::Log) => (low.min(high).max(LEAST) / 1.3, high.max(LEAST) * 1.3),
@@ -178,8 +179,8 @@ mod tests {
     #[test]
     fn axes_that_a_ratio_is_read_from_start_at_zero() {
         let axis = |scale| Axis::of("", Unit::PerSecond, scale);
-        assert_eq!(Scaled::of(&axis(AxisScale::Linear), (90.0, 100.0)).range, 0.0..108.0);
-        let log = Scaled::of(&axis(AxisScale::Log), (90.0, 900.0));
+        assert_eq!(Scaled::of(&axis(AxisScale::Linear), 90.0..=100.0).range, 0.0..108.0);
+        let log = Scaled::of(&axis(AxisScale::Log), 90.0..=900.0);
         assert_eq!(log.log_ticks(), [100.0, 200.0, 500.0, 1000.0]);
         assert_eq!(log.map(&log.range.start, (500, 20)), 500);
         assert_eq!(log.map(&log.range.end, (500, 20)), 20);

@@ -4,7 +4,7 @@ mod canvas;
 mod density;
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 pub use canvas::DrawingError;
 use canvas::{Area, COLORS, Context, Drawn, FAMILY, INK, SOFT, Scaled, png_file, register_font};
@@ -76,13 +76,13 @@ fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<Axes> {
     let width = root.dim_in_pixel().0.cast_signed() - 2 * MARGIN;
     let fitting = |character: f64| truncated(f64::from(width) / character) - 1;
     let title = format!("{}{unit} · {subtitle}", chart.title);
-    text(root, &shortened(&title, fitting(LARGE_CHARACTER)), 20, INK, (MARGIN, 12))?;
+    text(root, &shortened(&title, fitting(LARGE_CHARACTER)), 20, INK, MARGIN, 12)?;
     let note = match plot.content {
         Content::Dots { .. } => " Darker means more; single dots are larger.",
         _ => "",
     };
     let summary = shortened(&format!("{}{note}", chart.summary), fitting(SMALL_CHARACTER));
-    text(root, &summary, 14, SOFT, (MARGIN, 40))?;
+    text(root, &summary, 14, SOFT, MARGIN, 40)?;
     legend(root, &plot.content)?;
     let mut x = Scaled::of(&plot.x, x_range(&plot.content));
     let mut y = Scaled::of(&plot.y, y_range(&plot.content));
@@ -188,10 +188,8 @@ fn estimates(chart: &mut Context<'_, '_>, series: &[PointSeries]) -> Drawn<()> {
             PointStyle::Line | PointStyle::Dots => dots(chart, each, color)?,
             PointStyle::Steps => steps(chart, each, color)?,
             PointStyle::Bars => {
-                let width = BARS_SHARE / bars.max(1) as f64;
-                let offset = (f64::from(bar) + 0.5) * width - BARS_SHARE / 2.0;
+                draw_bars(chart, each, color, bar, bars)?;
                 bar += 1;
-                draw_bars(chart, each, color, (offset, width))?;
             }
         }
     }
@@ -230,12 +228,16 @@ fn dots(chart: &mut Context<'_, '_>, series: &PointSeries, color: RGBColor) -> D
     labels(chart, &series.points)
 }
 
+/// The bars of one of `count` series, side by side. `number` counts them from 0.
 fn draw_bars(
     chart: &mut Context<'_, '_>,
     series: &PointSeries,
     color: RGBColor,
-    (offset, width): (f64, f64),
+    number: u32,
+    count: usize,
 ) -> Drawn<()> {
+    let width = BARS_SHARE / count.max(1) as f64;
+    let offset = (f64::from(number) + 0.5) * width - BARS_SHARE / 2.0;
     let half = width * 0.45;
     let bar = |point: &Estimated| {
         let x = point.x + offset;
@@ -318,7 +320,7 @@ fn marks(root: &Area<'_>, context: &Context<'_, '_>, marks: &[Mark]) -> Drawn<()
         }
         let fitting = usize::try_from((end - x) / CHARACTER).unwrap_or(0);
         if fitting > 3 {
-            text(root, &shortened(&mark.label, fitting - 1), 13, SOFT, (x + 2, TOP - 18))?;
+            text(root, &shortened(&mark.label, fitting - 1), 13, SOFT, x + 2, TOP - 18)?;
         }
     }
     Ok(())
@@ -347,15 +349,15 @@ fn legend(root: &Area<'_>, content: &Content) -> Drawn<()> {
             break;
         }
         root.draw(&Rectangle::new([(x, 63), (x + 11, 74)], color.filled()))?;
-        text(root, &label, 14, INK, (x + 17, 61))?;
+        text(root, &label, 14, INK, x + 17, 61)?;
         x += width;
     }
-    text(root, &more, 14, INK, (x, 61))
+    text(root, &more, 14, INK, x, 61)
 }
 
-fn text(root: &Area<'_>, text: &str, size: u32, color: RGBColor, place: (i32, i32)) -> Drawn<()> {
+fn text(root: &Area<'_>, text: &str, size: u32, color: RGBColor, x: i32, y: i32) -> Drawn<()> {
     let style = (FAMILY, size).into_font().color(&color);
-    root.draw(&Text::new(text.to_owned(), place, style))
+    root.draw(&Text::new(text.to_owned(), (x, y), style))
 }
 
 fn tick(value: f64, unit: Unit) -> String {
@@ -380,20 +382,22 @@ fn heat(share: f64) -> RGBColor {
     RGBColor(mixed(low.0, high.0), mixed(low.1, high.1), mixed(low.2, high.2))
 }
 
-fn x_range(content: &Content) -> (f64, f64) {
-    let ends = |values: &[f64]| values.first().copied().zip(values.last().copied());
+fn x_range(content: &Content) -> RangeInclusive<f64> {
+    let ends = |values: &[f64]| Some(*values.first()?..=*values.last()?);
     match content {
         Content::Lines { xs, .. } => ends(xs),
         Content::Heatmap { slots, .. } => ends(slots),
         // Their axes have a range.
         Content::Dots { .. } | Content::Points { .. } | Content::Grid { .. } => None,
     }
-    .unwrap_or((0.0, 1.0))
+    .unwrap_or(0.0..=1.0)
 }
 
-fn y_range(content: &Content) -> (f64, f64) {
+fn y_range(content: &Content) -> RangeInclusive<f64> {
     let of = |values: &mut dyn Iterator<Item = f64>| {
-        values.fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)))
+        values.fold(f64::INFINITY..=0.0, |range, value| {
+            range.start().min(value)..=range.end().max(value)
+        })
     };
     match content {
         Content::Lines { series, .. } => {
@@ -401,7 +405,7 @@ fn y_range(content: &Content) -> (f64, f64) {
         }
         Content::Heatmap { bounds, .. } => of(&mut bounds.iter().copied()),
         Content::Dots { points } => of(&mut points.iter().map(|point| point.1)),
-        Content::Grid { rows, .. } => (-0.5, rows.len() as f64 - 0.5),
+        Content::Grid { rows, .. } => -0.5..=rows.len() as f64 - 0.5,
         Content::Points { series, .. } => {
             of(&mut series.iter().flat_map(|each| each.points.iter().map(|point| point.y)))
         }

@@ -1,5 +1,7 @@
 //! Common parts of the charts of an experiment: estimates, and axes that contain their intervals.
 
+use std::ops::RangeInclusive;
+
 use crate::chart::{
     Axis, AxisScale, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,
 };
@@ -14,17 +16,19 @@ const LOG_RATIO: f64 = 20.0;
 const HEADROOM: f64 = 1.08;
 
 /// Range and scale of numeric positions, with some space on both sides.
-pub(super) fn range_of(positions: impl Iterator<Item = f64> + Clone) -> ((f64, f64), AxisScale) {
+pub(super) fn range_of(
+    positions: impl Iterator<Item = f64> + Clone,
+) -> (RangeInclusive<f64>, AxisScale) {
     let (low, high) = positions
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| (low.min(at), high.max(at)));
     if low > 0.0 && high / low > LOG_RATIO {
         let space = (high / low).powf(0.03);
-        return ((low / space, high * space), AxisScale::Log);
+        return (low / space..=high * space, AxisScale::Log);
     }
     let space = (high - low).max(f64::MIN_POSITIVE) * 0.03;
     // From zero on if zero is near.
     let low = if low >= 0.0 && low < high * 0.5 { 0.0 } else { low - space };
-    ((low, high + space), AxisScale::Linear)
+    (low..=high + space, AxisScale::Linear)
 }
 
 pub(super) fn estimated(x: f64, estimate: &Estimate) -> Estimated {
@@ -57,7 +61,7 @@ pub(super) fn line(label: String, points: Vec<Estimated>) -> Option<PointSeries>
 pub(super) fn latency_chart(view: &StudyView, series: Vec<PointSeries>, what: &str) -> Chart {
     let points = series.iter().flat_map(|each| &each.points);
     let most = points.map(|point| point.x_interval.map_or(point.x, |(_, high)| high));
-    let range = (0.0, most.fold(0.0, f64::max) * HEADROOM);
+    let range = 0.0..=most.fold(0.0, f64::max) * HEADROOM;
     let (name, words) = (view.main.heading(), interval_words(&series));
     let summary = format!(
         "p95 against {name}, a point for each {what}: lower latency at higher throughput is better.{words}"
@@ -74,7 +78,7 @@ pub(super) fn from_zero(label: &str, unit: Unit, series: &[PointSeries]) -> Axis
         .flat_map(|each| &each.points)
         .map(|point| point.interval.map_or(point.y, |(_, high)| high.max(point.y)));
     let high = highs.fold(0.0, f64::max) * HEADROOM;
-    let range = (0.0, if high > 0.0 { high } else { 1.0 });
+    let range = 0.0..=if high > 0.0 { high } else { 1.0 };
     Axis::of(label, unit, AxisScale::Linear).within(range)
 }
 

@@ -85,7 +85,7 @@ impl<'a> Across<'a> {
         let (range, scale) = if self.is_numeric {
             range_of(self.ticks().0.into_iter())
         } else {
-            ((-0.6, self.axis.values.len() as f64 - 0.4), AxisScale::Linear)
+            (-0.6..=self.axis.values.len() as f64 - 0.4, AxisScale::Linear)
         };
         Axis::of(&self.axis.name, Unit::Count, scale).within(range)
     }
@@ -213,7 +213,7 @@ fn sources(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     series.retain(|each| !each.points.is_empty());
     let title = format!("Origin of the blocks by {}", across.axis.name);
     let summary = "Share of the block accesses that were found in shared buffers, in the page cache, or read from the device.".to_owned();
-    let y = Axis::of("share of the blocks", Unit::Percent, AxisScale::Linear).within((0.0, 104.0));
+    let y = Axis::of("share of the blocks", Unit::Percent, AxisScale::Linear).within(0.0..=104.0);
     let texts = ["study-sources".to_owned(), title, summary];
     Some(across.chart(texts, y, series, |value| format!("{value:.1}%")))
 }

@@ -28,7 +28,7 @@ pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
     }
     let groups = view.combinations(&[across.0, up.0]).into_iter().zip(1..);
     groups
-        .map(|((others, cells), number)| chart(view, [*across, *up], (number, others), &cells))
+        .map(|((others, cells), number)| chart(view, [*across, *up], number, others, &cells))
         .collect()
 }
 
@@ -46,7 +46,8 @@ fn ordered(axis: &AxisView) -> Vec<String> {
 fn chart(
     view: &StudyView,
     [(at_x, across), (at_y, up)]: [(usize, &AxisView); 2],
-    (number_of_chart, others): (u32, String),
+    number_of_chart: u32,
+    others: String,
     measured: &[&CellView],
 ) -> Chart {
     let name = figure_title(view, view.main_stage, view.main);
@@ -79,7 +80,7 @@ fn chart(
         std::iter::once(name).chain(values).collect::<Vec<_>>()
     });
     let axis = |name: &str, count: usize| {
-        Axis::of(name, Unit::Count, AxisScale::Linear).within((-0.5, count as f64 - 0.5))
+        Axis::of(name, Unit::Count, AxisScale::Linear).within(-0.5..=count as f64 - 0.5)
     };
     let of_others = if others.is_empty() { others } else { format!(", {others}") };
     let id = format!("study-heat-{number_of_chart}");

@@ -109,7 +109,7 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
                 row.push((column, or_empty(found.map(FigureView::text))));
             }
         }
-        row.extend(against_baseline(view, (at, main), of_main, &intervals));
+        row.extend(against_baseline(view, at, main, of_main, &intervals));
         let marks = if is_main { marks(view, at, cell) } else { Vec::new() };
         let words = verdict(of_main).map(str::to_owned).into_iter().chain(marks);
         row.push((word(if has_verdict { "verdict" } else { "" }), joined(words, ", ").into()));
@@ -207,7 +207,8 @@ fn shown_figures(view: &StudyView, stage: usize) -> Vec<Figure> {
 /// Scaling factor, change and interval of the main figure relative to the baseline.
 fn against_baseline(
     view: &StudyView,
-    (at, main): (usize, Figure),
+    at: usize,
+    main: Figure,
     found: Option<&FigureView>,
     intervals: &IntervalColumn,
 ) -> Vec<(Column, Cell)> {

@@ -17,11 +17,6 @@ use riops_model::plan::{LatencyKind, Metric, Schedule};
 use riops_model::record::{Note, RateVerdict, Record, Status, ThresholdRecord, Validity};
 use riops_model::units::format::{bounded, duration_us, joined, rate};
 
-/// The text of a run for people: the default form.
-pub(crate) fn printed(record: &Record, extras: &Extras<'_>) -> String {
-    text(&run_document(record, extras), extras.lines) + &extras.histogram_below(record)
-}
-
 /// The text of a run in lines of at most `width` columns, if its words allow it.
 pub fn run_text(record: &Record, stored: &str, width: usize) -> String {
     text(&run_document(record, &Extras::new(stored, width)), width)

@@ -94,7 +94,7 @@ fn scatterplot(record: &Record, id: &str, scale: Scale, is_for_page: bool) -> Op
     let y = match scale {
         Scale::Linear => Axis::of("", Unit::DurationUs, AxisScale::Linear),
         Scale::Log => Axis::of("", Unit::DurationUs, AxisScale::Log)
-            .within((rounded(least / 1.3), rounded(most * 1.3))),
+            .within(rounded(least / 1.3)..=rounded(most * 1.3)),
     };
     let content = Content::Dots { points: kept.iter().map(dot).collect() };
     let (id, title) = (format!("{id}-scatter"), "Single transactions");

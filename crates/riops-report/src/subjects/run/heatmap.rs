@@ -63,14 +63,15 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
     let cells = grid.cells.iter();
     let cells: Vec<_> =
         cells.map(|&(slot, class, count)| (slot, class.abs_diff(least) as usize, count)).collect();
-    let range = (*bounds.first()?, *bounds.last()?);
+    let (low, high) = (*bounds.first()?, *bounds.last()?);
     let total = count(cells.iter().map(|(.., count)| count).sum());
     let table = heatmap_table(&grid.slots, &bounds, &cells);
-    let (kind, from, to) = (kind(record), duration_us(range.0), duration_us(range.1));
+    let (kind, from, to) = (kind(record), duration_us(low), duration_us(high));
     let summary = format!(
         "Number of transactions by time and {kind}; more contrast means more. {total} transactions, between {from} and {to}."
     );
-    let axes = [Axis::time(end_s), Axis::of("", Unit::DurationUs, AxisScale::Log).within(range)];
+    let axes =
+        [Axis::time(end_s), Axis::of("", Unit::DurationUs, AxisScale::Log).within(low..=high)];
     let content = Content::Heatmap { slots: grid.slots, bounds, cells };
     let chart = Chart::new(format!("{id}-heatmap"), "Latency heatmap", summary, axes, content);
     Some(chart.with_marks(marks(&starts)).with_table(table))

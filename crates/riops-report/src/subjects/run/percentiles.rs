@@ -67,7 +67,7 @@ pub(in crate::subjects) fn chart_of(mut curves: Vec<Curve>, id: &str) -> Option<
     let lines = Lines {
         id: format!("{id}-percentiles"),
         title: "Latency by percentile",
-        x: Axis::of("percentile", Unit::Nines, AxisScale::Nines).within((0.0, end)),
+        x: Axis::of("percentile", Unit::Nines, AxisScale::Nines).within(0.0..=end),
         y: Axis::of("", Unit::DurationUs, AxisScale::Log),
         marks: &[],
         sync: None,

@@ -149,8 +149,8 @@ pub(in crate::import) fn aggregate(group: Vec<Input>) -> Result<Found, ImportErr
         files.extend(Some(file).filter(|file| !file.is_empty()));
     }
     let length_s = interval_s(&files).map_err(failed)?;
-    let Merged { ramp, complete, left_out } = merged(&files, length_s).map_err(failed)?;
-    let intervals = with_lengths(ramp, &complete, length_s);
+    let merged = merged(&files, length_s).map_err(failed)?;
+    let intervals = with_lengths(&merged, length_s);
     let mut all = Sums::default();
     for interval in &intervals {
         all.add(&interval.sums).map_err(failed)?;
@@ -180,9 +180,10 @@ pub(in crate::import) fn aggregate(group: Vec<Input>) -> Result<Found, ImportErr
         found.fact("mean schedule lag", &format!("{:.1} us", all.lag_us / all.count.max(1) as f64));
         found.fact("number of transactions skipped", &all.skipped);
     }
-    if left_out > 0 {
+    if merged.left_out > 0 {
         found.notices.push(format!(
-            "{name}: {left_out} transactions at the end were left out: not all threads wrote these intervals"
+            "{name}: {} transactions at the end were left out: not all threads wrote these intervals",
+            merged.left_out
         ));
     }
     Ok(found)
@@ -208,8 +209,10 @@ fn different(one_s: i64, other_s: i64) -> String {
 
 /// The intervals of all threads.
 struct Merged {
-    /// Sum of the intervals in which threads started, and the number of these intervals.
-    ramp: (Sums, u32),
+    /// Sum of the intervals in which threads started.
+    ramp: Sums,
+    /// Number of these intervals.
+    ramp_intervals: u32,
     /// Intervals that all threads wrote.
     complete: Vec<Sums>,
     /// Transactions of the intervals that only some threads wrote, after the end of the others.
@@ -241,14 +244,14 @@ fn merged(files: &[File], length_s: i64) -> Result<Merged, String> {
     }
     let complete = (started + 1..=ended).map(|at| intervals.get(&at).copied().unwrap_or_default());
     let left_out = intervals.range(ended + 1..).map(|(_, sums)| sums.count).sum();
-    let count = u32::try_from(started + 1).map_err(|_| OUT_OF_RANGE)?;
-    Ok(Merged { ramp: (ramp, count), complete: complete.collect(), left_out })
+    let ramp_intervals = u32::try_from(started + 1).map_err(|_| OUT_OF_RANGE)?;
+    Ok(Merged { ramp, ramp_intervals, complete: complete.collect(), left_out })
 }
 
 /// Returns the intervals with their lengths; the lengths of the first and the last interval are estimated. Without an
 /// interval between them, the last one counts in full.
-fn with_lengths((ramp, count): (Sums, u32), complete: &[Sums], length_s: i64) -> Vec<Interval> {
-    let whole_s = length_s as f64;
+fn with_lengths(merged: &Merged, length_s: i64) -> Vec<Interval> {
+    let (ramp, complete, whole_s) = (merged.ramp, merged.complete.as_slice(), length_s as f64);
     let (middle, last) = match complete.split_last() {
         Some((last, middle)) if !middle.is_empty() => (middle, Some(last)),
         _ => (complete, None),
@@ -256,7 +259,7 @@ fn with_lengths((ramp, count): (Sums, u32), complete: &[Sums], length_s: i64) ->
     let transactions: u64 = middle.iter().map(|sums| sums.count).sum();
     let per_s = transactions as f64 / (middle.len() as f64 * whole_s);
     let estimated_s = |sums: &Sums| if per_s > 0.0 { sums.count as f64 / per_s } else { whole_s };
-    let ramp_s = f64::from(count) * whole_s;
+    let ramp_s = f64::from(merged.ramp_intervals) * whole_s;
     let first_s = estimated_s(&ramp).clamp(ramp_s - ROUNDING_S, ramp_s);
     let first = Interval { seconds: first_s, sums: ramp };
     let full = |sums: &Sums| Interval { seconds: whole_s, sums: *sums };

@@ -87,7 +87,9 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
         live: live.iter().map(|run| (run, run.phase.text())).collect(),
         is_filtered: filters.is_filtered(),
         workloads: WorkPlan::names(),
-        columns: columns.map(|shown| column(&query, &filters, shown)).collect(),
+        columns: columns
+            .map(|(title, by, number)| column(title, &query, &filters, by, number))
+            .collect(),
         first: filters.first(),
         last: filters.first() + runs.len().saturating_sub(1),
         previous: (filters.page > 1).then(|| page(filters.page - 1)),
@@ -101,19 +103,23 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
 
 /// Returns the head of a column: a second click reverses the order.
 fn column(
+    title: &'static str,
     query: &Query,
     filters: &Filters,
-    (title, name, number): (&'static str, &str, bool),
+    sorted_by: &str,
+    number: bool,
 ) -> Column {
     let order = filters.filter.sort;
-    let is_sorted = order.column() == name;
+    let is_sorted = order.column() == sorted_by;
     // Texts start with the first letter, numbers and times with the largest one.
-    let descends = if is_sorted { !order.is_descending() } else { number || name == "started_at" };
+    let descends =
+        if is_sorted { !order.is_descending() } else { number || sorted_by == "started_at" };
     let direction = if descends { "desc" } else { "asc" };
     Column {
         title,
-        href: (!name.is_empty())
-            .then(|| query.without("page").with("sort", &format!("{name}:{direction}")).after("/")),
+        href: (!sorted_by.is_empty()).then(|| {
+            query.without("page").with("sort", &format!("{sorted_by}:{direction}")).after("/")
+        }),
         sorted: match (is_sorted, order.is_descending()) {
             (false, _) => "none",
             (true, true) => "descending",

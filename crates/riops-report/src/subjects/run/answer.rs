@@ -1,0 +1,213 @@
+//! The answer of a run: a selection of the blocks of its document, in at most [`LINES_MAX`] lines of 80 columns. A table of stages has
+//! a line for each stage.
+
+use super::document::run_document;
+use crate::document::{Block, Document, Lines, Tone};
+use crate::form::{Detail, Extras};
+use crate::render::text::text;
+use riops_model::record::Record;
+use riops_model::units::format::{joined, short_id};
+use riops_model::units::text::shortened;
+
+/// Number of lines, if the run has one stage.
+const LINES_MAX: usize = 12;
+/// Number of unusual facts that are shown.
+const NOTES_MAX: usize = 3;
+/// Columns of a line, also without a terminal.
+const COLUMNS_MAX: usize = 100;
+/// Columns before a text.
+const TEXT_INDENT: usize = 15;
+/// Facts of the answer beside the main figure, with the number of their lines.
+const SHOWN: [(&str, usize); 7] = [
+    ("rate", 1),
+    ("latency", 1),
+    ("response", 1),
+    ("bottleneck", 2),
+    ("valid", 2),
+    ("stored", 2),
+    ("try next", 2),
+];
+
+/// The text of a run for people: the default form.
+pub(crate) fn printed(record: &Record, extras: &Extras<'_>) -> String {
+    let of_run = match extras.detail {
+        Detail::Everything => text(&run_document(record, extras), extras.lines),
+        Detail::Answer => answer(record, extras, true),
+        Detail::AnswerWithoutWarnings => answer(record, extras, false),
+    };
+    of_run + &extras.histogram_below(record)
+}
+
+/// An unusual fact: one line.
+struct Unusual {
+    label: String,
+    text: String,
+    tone: Tone,
+}
+
+/// Returns the answer of a run. `has_warnings`: with unusual facts that are no bad news.
+fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
+    let columns = extras.lines.columns.min(COLUMNS_MAX);
+    let lines = Lines { columns, ..extras.lines };
+    let id = record.id.to_string();
+    let stored = extras.stored.replace(&id, short_id(&id));
+    let whole = run_document(record, &Extras { stored: &stored, lines, ..*extras });
+    let (mut answer, mut unusual) = selected(whole, columns.saturating_sub(TEXT_INDENT));
+    // Bad news first.
+    unusual.sort_by_key(|fact| fact.tone != Tone::Bad);
+    let free = LINES_MAX.saturating_sub(text(&answer, lines).lines().count());
+    unusual.retain(|fact| has_warnings || fact.tone == Tone::Bad);
+    let shown = free.clamp(1, NOTES_MAX);
+    let more = unusual.len().saturating_sub(shown);
+    let before = answer.blocks.iter().position(is_end).unwrap_or(answer.blocks.len());
+    let notes = unusual.into_iter().take(shown).enumerate().map(|(position, fact)| {
+        let is_last = position + 1 == shown && more > 0;
+        let suffix = if is_last { format!(" (and {more} more: --details)") } else { String::new() };
+        let room = columns.saturating_sub(TEXT_INDENT + suffix.chars().count() + 1);
+        let text = shortened(&fact.text, room) + &suffix;
+        Block::Line { label: fact.label, text, tone: Some(fact.tone) }
+    });
+    let notes: Vec<Block> = notes.collect();
+    answer.blocks.splice(before..before, notes);
+    text(&answer, lines)
+}
+
+/// Whether a block is below the unusual facts.
+fn is_end(block: &Block) -> bool {
+    matches!(block, Block::Line { label, .. } if label == "stored")
+}
+
+/// Returns the blocks of the answer, and the unusual facts. A line of text has this number of columns.
+fn selected(whole: Document, columns: usize) -> (Document, Vec<Unusual>) {
+    let (mut answer, mut unusual) = (Document::default(), Vec::new());
+    let mut gaps = 0;
+    let mut label = String::new();
+    // The label of the main figure, unless the stages are a table.
+    let mut main: Option<String> = None;
+    for block in whole.blocks {
+        match block {
+            Block::Title(_) => answer.blocks.push(block),
+            Block::Gap => {
+                gaps += 1;
+                if gaps == 1 {
+                    answer.gap();
+                }
+            }
+            Block::Table(_) if gaps == 1 => {
+                main.get_or_insert_default();
+                answer.blocks.push(block);
+            }
+            Block::Line { label: own, text, tone } => {
+                let continues = own.is_empty();
+                if !continues {
+                    label = own;
+                }
+                let is_main =
+                    label != "rate" && *main.get_or_insert_with(|| label.clone()) == label;
+                let shown = SHOWN.iter().find(|(shown, _)| *shown == label && !continues);
+                let own = if continues { String::new() } else { label.clone() };
+                if is_main {
+                    let tone = (!continues).then_some(Tone::Main);
+                    answer.blocks.push(Block::Line { label: own, text, tone });
+                } else if let Some((_, lines)) = shown {
+                    let lines = if tone == Some(Tone::Good) { 1 } else { *lines };
+                    let text = if is_latency(&label) { main_percentiles(&text) } else { text };
+                    let text = shortened(&text, lines * columns.saturating_sub(1));
+                    answer.blocks.push(Block::Line { label: own, text, tone });
+                } else if let Some(tone) = tone.filter(|tone| *tone != Tone::Good) {
+                    unusual.push(Unusual { label: label.clone(), text, tone });
+                } else if label == "errors" && !continues {
+                    unusual.push(Unusual { label: own, text, tone: Tone::Bad });
+                }
+            }
+            Block::Commands { label, commands } => {
+                let first: Vec<_> = commands.into_iter().take(1).collect();
+                let has_label = !matches!(answer.blocks.last(), Some(Block::Line { label, .. }) if label == "try next");
+                let label = if has_label { label } else { String::new() };
+                answer.blocks.push(Block::Commands { label, commands: first });
+            }
+            _ => {}
+        }
+    }
+    (answer, unusual)
+}
+
+fn is_latency(label: &str) -> bool {
+    label == "latency" || label == "response"
+}
+
+/// Returns the median, the 99th percentile and the maximum of the percentiles in a text.
+fn main_percentiles(text: &str) -> String {
+    let is_main = |part: &&str| ["p50 ", "p99 ", "max "].iter().any(|name| part.starts_with(name));
+    joined(text.split(" · ").filter(is_main), " · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{example_cbc, example_load, example_oltp, example_record};
+    use riops_model::plan::Method;
+    use riops_model::record::{ErrorEntry, Validity, Warning, WarningKind};
+
+    fn of(record: &Record, columns: usize) -> String {
+        let stored = format!("{} in /home/me/.local/share/riops/runs.sqlite", record.id);
+        answer(record, &Extras::new(&stored, columns), true)
+    }
+
+    #[test]
+    fn an_answer_has_at_most_twelve_lines_and_its_facts_are_in_the_document() {
+        for record in [
+            example_record(),
+            example_oltp(),
+            example_load(&[Method::Copy, Method::Insert]),
+            example_cbc(),
+        ] {
+            let table = if record.stages.len() > 1 { record.stages.len() + 8 } else { 0 };
+            for columns in [80, 100, usize::MAX] {
+                let text = of(&record, columns);
+                assert!(text.lines().count() <= LINES_MAX + table, "{columns}: {text}");
+                assert!(
+                    text.lines().all(|line| line.chars().count() <= columns.min(100)),
+                    "{text}"
+                );
+            }
+        }
+        insta::assert_snapshot!(
+            [example_record(), example_oltp(), example_load(&[Method::Copy, Method::Insert])]
+                .map(|record| of(&record, 80))
+                .join("\n")
+        );
+    }
+
+    #[test]
+    fn unusual_facts_follow_the_verdict_the_worst_first_and_the_others_are_counted() {
+        let mut record = example_record();
+        record.verdict.warnings.clear();
+        let error = |sqlstate: &str| ErrorEntry {
+            sqlstate: sqlstate.to_owned(),
+            count: 3,
+            sample: "canceling statement".to_owned(),
+            ..ErrorEntry::default()
+        };
+        record.stages[0].session_loop.errors = vec![error("57014")];
+        record.verdict.valid = false;
+        record.verdict.reasons =
+            ["one", "two", "three", "four", "five"].map(|reason| format!("reason {reason}")).into();
+        assert_eq!(record.validity(), Validity::Invalid);
+        let text = of(&record, 80);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+        assert!(at("NO: reason one") < at("and reason two"), "{text}");
+        assert!(at("more: --details") < at("stored"), "{text}");
+        record.verdict.reasons.truncate(1);
+        record.stages[0].session_loop.errors.clear();
+        record.verdict.warnings = vec![Warning {
+            kind: WarningKind::Clock,
+            stage: None,
+            text: "the clock was set".to_owned(),
+        }];
+        let of = |has_warnings| answer(&record, &Extras::new("no", 80), has_warnings);
+        assert!(of(true).contains("the clock was set"), "{}", of(true));
+        assert!(of(false).contains("NO: reason one"), "{}", of(false));
+        assert!(!of(false).contains("the clock was set"), "{}", of(false));
+    }
+}
