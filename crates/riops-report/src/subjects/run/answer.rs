@@ -15,6 +15,8 @@ const LINES_MAX: usize = 12;
 const NOTES_MAX: usize = 3;
 /// Columns of a line, also without a terminal.
 const COLUMNS_MAX: usize = 100;
+/// Columns that may stay empty at the end of a wrapped line.
+const WRAPPED_COLUMNS: usize = 8;
 /// Columns before a text.
 const TEXT_INDENT: usize = 15;
 /// Facts of the answer beside the main figure, with the number of their lines.
@@ -112,7 +114,7 @@ fn selected(whole: Document, columns: usize) -> (Document, Vec<Unusual>) {
                 } else if let Some((_, lines)) = shown {
                     let lines = if tone == Some(Tone::Good) { 1 } else { *lines };
                     let text = if is_latency(&label) { main_percentiles(&text) } else { text };
-                    let text = shortened(&text, lines * columns.saturating_sub(1));
+                    let text = shortened(&text, lines * columns.saturating_sub(WRAPPED_COLUMNS));
                     answer.blocks.push(Block::Line { label: own, text, tone });
                 } else if let Some(tone) = tone.filter(|tone| *tone != Tone::Good) {
                     unusual.push(Unusual { label: label.clone(), text, tone });
