@@ -111,6 +111,9 @@ const RULES: &[Rule] = &[
             if set.is("sweep") || set.is_cell {
                 return Some("an experiment has several runs".to_owned());
             }
+            if set.source("repeat").is_some() {
+                return Some("--repeat prints a line for each run".to_owned());
+            }
             let forms = set.values("output");
             let is_printed = |form: &&String| !form.contains('=') && *form != "png";
             let printed: Vec<&String> = forms.iter().filter(is_printed).collect();

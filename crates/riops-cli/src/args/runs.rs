@@ -14,7 +14,7 @@ use super::parsers::{TYPED_ONLY, parse_instant, parse_pair, parse_period_end};
 use super::shared::StoreOptions;
 use crate::failure::UsageError;
 
-/// Show the answer of the last run again; of a run of an experiment, the experiment
+/// Show the last run again, or the experiment that it belongs to
 #[derive(Debug, Args)]
 pub(crate) struct LastOptions {
     /// Print everything about the run, not only the answer

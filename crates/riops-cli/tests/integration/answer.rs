@@ -33,8 +33,10 @@ fn a_run_ends_with_at_most_twelve_lines_and_details_on_request() {
     }
     let details = as_user(&database, &format!("{run} --details")).expect(0).stdout;
     assert!(details.contains("\n  access path"), "{details}");
-    let refused = as_user(&database, "run ping --details --output json").expect(2).stderr;
-    assert!(refused.contains("--details has no effect"), "{refused}");
+    for line in ["run ping --details --output json", "run ping --details --repeat 2"] {
+        let refused = as_user(&database, line).expect(2).stderr;
+        assert!(refused.contains("--details has no effect"), "{refused}");
+    }
 }
 
 #[test]
