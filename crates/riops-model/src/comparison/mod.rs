@@ -25,7 +25,8 @@ pub use figures::{
 pub use model::{Comparison, Side};
 pub use notes::{build_notes, marked, missing_note, sampling_note};
 
-pub use why::{PartChange, RunBlocks, RunStage, TimeChange, time_change};
+pub(crate) use why::time_change;
+pub use why::{PartChange, TimeChange};
 
 /// Maximum number of runs in both groups. All their records are in memory: of small runs, about 300 MB.
 pub const RUNS_MAX: usize = 10_000;

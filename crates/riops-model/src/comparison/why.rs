@@ -28,10 +28,10 @@ const CAUSE_SHARE: f64 = 0.01;
 const STATEMENT_MAX: usize = 40;
 
 /// A run and one of its stages.
-pub type RunStage<'a> = (&'a Record, &'a StageRecord);
+pub(crate) type RunStage<'a> = (&'a Record, &'a StageRecord);
 
 /// The runs of A and of B in each block.
-pub type RunBlocks<'a> = [(Vec<RunStage<'a>>, Vec<RunStage<'a>>)];
+pub(crate) type RunBlocks<'a> = [(Vec<RunStage<'a>>, Vec<RunStage<'a>>)];
 
 /// The change of the time of a transaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -70,7 +70,7 @@ pub struct PartChange {
 
 /// Returns the change of the time of a transaction; `None` if it is not known of runs of both. `changes` is what differs
 /// between them.
-pub fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<TimeChange> {
+pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<TimeChange> {
     let runs = |is_b: bool| -> Vec<RunStage<'_>> {
         blocks.iter().flat_map(|(a, b)| if is_b { b.clone() } else { a.clone() }).collect()
     };
