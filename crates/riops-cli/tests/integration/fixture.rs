@@ -127,7 +127,12 @@ fn shared() -> &'static Embedded {
             settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..Options::default()
         };
-        Embedded::acquire(&options, binary(), &Interrupt::new(), &|_| {}).unwrap()
+        let server = Embedded::acquire(&options, binary(), &Interrupt::new(), &|_| {}).unwrap();
+        // `Database::drop` needs it.
+        open(&server.state().conninfo())
+            .execute("create extension if not exists pg_stat_statements")
+            .unwrap();
+        server
     })
 }
 
@@ -157,16 +162,18 @@ pub(crate) struct Database {
 }
 
 impl Drop for Database {
-    /// Forgets its statements. Each run reads the statistics of all statements of the server: with the statements of all tests, this would
-    /// take a fifth of a second each time.
+    /// Forgets its statements. Each run reads the statistics of all statements of the server: with the statements of all
+    /// tests, this would take a fifth of a second each time. A server with too many statements forgets the rarest ones,
+    /// which tests count.
     fn drop(&mut self) {
         if let Ok(mut admin) = Connection::open(&self.state.conninfo(), &Interrupt::new()) {
             let name = &self.conninfo.database;
             let sql = format!(
                 "select pg_stat_statements_reset(0, oid) from pg_database where datname = '{name}'"
             );
-            // The test may have dropped the database, or ended the server.
-            let _ = admin.execute(&sql);
+            let reset = admin.execute(&sql);
+            // A panic during a panic would hide the message of the first one.
+            assert!(reset.is_ok() || std::thread::panicking(), "{reset:?}");
         }
     }
 }
