@@ -8,6 +8,7 @@ mod conditions;
 mod figures;
 mod model;
 mod notes;
+mod undecided;
 mod why;
 
 use std::collections::{BTreeSet, HashSet};
@@ -24,6 +25,8 @@ pub use figures::{
 };
 pub use model::{Comparison, Side};
 pub use notes::{build_notes, marked, missing_note, sampling_note};
+pub(crate) use undecided::OVERHEAD_S;
+pub use undecided::{Certain, Difference, Undecided};
 
 pub(crate) use why::time_change;
 pub use why::{PartChange, TimeChange};
@@ -66,10 +69,41 @@ pub fn compare(
         effect: settings.effect,
         changes,
         stages,
+        undecided: None,
         notes: Vec::new(),
     };
+    comparison.undecided = undecided(&comparison, &runs_a, &runs_b);
     comparison.notes = notes::notes(&comparison, &runs_a, &runs_b);
     Ok(comparison)
+}
+
+/// Returns what is certain if the main figure is undecided.
+fn undecided(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Option<Undecided> {
+    let main = comparison.figures().find(|figure| figure.main)?;
+    if !comparison.is_inconclusive() {
+        return None;
+    }
+    let design = &main.effect.as_ref()?.design;
+    let needed = design.needed.map(|needed| needed.runs_of_each);
+    let runs_decide = needed.or(main.effect.as_ref()?.runs_expected);
+    // More runs do not make a lower bound exact.
+    let runs_decide = runs_decide.filter(|_| !main.a_at_least && !main.b_at_least);
+    let mut certain = Vec::new();
+    for stage in &comparison.stages {
+        let figures = stage.figures.iter().filter(|figure| !figure.main).filter_map(|figure| {
+            let effect = figure.effect.as_ref()?;
+            Certain::figure(&figure.name, effect.ratio, effect.outcome)
+        });
+        let parts = stage.time.iter().flat_map(Certain::parts);
+        let prefix = stage.stage.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+        certain.extend(
+            figures
+                .chain(Certain::costs(stage))
+                .chain(parts)
+                .map(|found| Certain { name: format!("{prefix}{}", found.name), ..found }),
+        );
+    }
+    Some(Undecided::new(certain, runs_decide, a, b))
 }
 
 /// Compares the stages of two groups of usable runs.

@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::changes::Change;
 use super::figures::{FigureComparison, StageComparison};
+use super::undecided::{Undecided, significant};
 use crate::figure::{CostKind, Figure};
-use crate::stats::{Outcome, Settings};
+use crate::stats::Outcome;
 
 /// One side of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,6 +36,9 @@ pub struct Comparison {
     pub changes: Vec<Change>,
     /// The figures.
     pub stages: Vec<StageComparison>,
+    /// What is certain although the main figure is undecided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<Undecided>,
     /// Limits of the conclusion.
     pub notes: Vec<String>,
 }
@@ -56,21 +60,15 @@ impl Comparison {
         main.is_none_or(|effect| effect.outcome == Outcome::Inconclusive)
     }
 
-    /// Returns the costs of these kinds that are higher in B. The probability of a false one is at most 5% (Bonferroni, because the
-    /// p-values of costs are not adjusted).
+    /// Returns the costs of these kinds that are higher in B. The probability of a false one is at most 5%.
     pub fn costlier(&self, kinds: &[CostKind]) -> Vec<&FigureComparison> {
-        let alpha = Settings::default().alpha;
         let figures: Vec<&Figure> = kinds.iter().flat_map(|kind| kind.figures()).collect();
         let costs = self.stages.iter().flat_map(|stage| &stage.costs);
-        let is_judged =
-            |cost: &&FigureComparison| figures.contains(&&cost.figure) && cost.effect.is_some();
-        let judged: Vec<_> = costs.filter(is_judged).collect();
-        let level = alpha / judged.len().max(1) as f64;
+        let judged: Vec<_> = costs.filter(|cost| figures.contains(&&cost.figure)).collect();
         let is_more = |cost: &&FigureComparison| {
-            let effect = cost.effect.as_ref();
-            effect.is_some_and(|effect| effect.outcome == Outcome::Slower && effect.p <= level)
+            cost.effect.as_ref().is_some_and(|effect| effect.outcome == Outcome::Slower)
         };
-        judged.into_iter().filter(is_more).collect()
+        significant(&judged).into_iter().filter(is_more).collect()
     }
 
     /// Returns whether a figure of B is worse than the same figure of A.

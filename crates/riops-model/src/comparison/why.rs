@@ -47,6 +47,13 @@ pub struct TimeChange {
     pub candidates: Vec<String>,
 }
 
+impl TimeChange {
+    /// Returns whether a part changed by more than chance.
+    pub fn has_cause(&self) -> bool {
+        self.parts.iter().any(|part| part.is_cause)
+    }
+}
+
 /// The change of a part of the time of a transaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartChange {

@@ -8,6 +8,7 @@ use super::evaluation::{Against, StudyView, of_effect};
 use super::next::End;
 use super::task::{Finished, Study};
 use super::{ab, counted};
+use crate::comparison::Undecided;
 use crate::figure::Figure;
 use crate::stats::{Decision, Direction, Look, Outcome};
 use crate::units::format::percent;
@@ -96,6 +97,9 @@ pub struct GateWorkload {
     pub disturbed: usize,
     /// Length of the test, in seconds.
     pub seconds: f64,
+    /// What is certain although the main figure is undecided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<Undecided>,
     /// The figures.
     pub figures: Vec<GateRow>,
 }
@@ -175,6 +179,7 @@ impl GateWorkload {
             repeated: study.finished.len() - counting.finished.len(),
             disturbed: counting.finished.iter().filter(|run| run.is_disturbed()).count(),
             seconds,
+            undecided: view.undecided.clone().filter(|_| verdict == GateVerdict::Inconclusive),
             figures,
             ..Self::failed(view, String::new())
         }
@@ -190,6 +195,7 @@ impl GateWorkload {
             repeated: 0,
             disturbed: 0,
             seconds: 0.0,
+            undecided: None,
             figures: Vec::new(),
         }
     }
@@ -312,6 +318,7 @@ mod tests {
                 p_adjusted: None,
                 outcome: Some(Outcome::Inconclusive),
                 runs_needed: None,
+                runs_expected: None,
             };
             let row = GateRow { figure, values: [1.0, 1.0], against: Some(against) };
             (open_worse(&row).unwrap(), row.visible().unwrap())
@@ -409,6 +416,7 @@ mod tests {
                 p_adjusted: None,
                 outcome: Some(outcome),
                 runs_needed: None,
+                runs_expected: None,
             }),
         };
         let reason = |outcomes: [Outcome; 3]| {

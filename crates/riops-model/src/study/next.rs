@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::definition::{Between, Experiment, Goal};
 use super::task::{Study, TURNS, Task, of_sweep};
 use super::{ab, saturation};
+use crate::comparison::OVERHEAD_S;
 use crate::plan::{Plan, Stop};
 
 /// Why an experiment ended.
@@ -32,10 +33,6 @@ pub fn next(study: &Study) -> Option<Task> {
         Goal::Saturation(settings) => saturation::next(study, settings),
     }
 }
-
-/// Time that a run needs besides its warm-up and measurement, in seconds: to connect, to check the plans, and to
-/// verify the data. Measured runs replace this estimate.
-const OVERHEAD_S: f64 = 1.5;
 
 /// The remaining part of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]

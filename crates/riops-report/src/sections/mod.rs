@@ -17,6 +17,7 @@ pub(super) mod sources;
 pub(super) mod statements;
 pub(super) mod steadiness;
 pub(super) mod time;
+pub(super) mod undecided;
 pub(super) mod waits;
 pub(super) mod why;
 pub(super) mod window;

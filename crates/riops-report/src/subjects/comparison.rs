@@ -9,8 +9,11 @@ use super::super::effect::{
 use super::super::flame;
 use super::super::table::{Table, number, word};
 use super::comparison_charts::charts;
+use crate::sections::undecided::{Counted, undecided};
 use crate::sections::why;
-use riops_model::comparison::{Change, Comparison, FigureComparison, Group, Side, compare};
+use riops_model::comparison::{
+    Change, Comparison, FigureComparison, Group, Side, TimeChange, compare,
+};
 use riops_model::record::Record;
 use riops_model::stats::{Effect, Needed, Outcome, Settings};
 use riops_model::units::format::{bounded, number_of, percent};
@@ -54,9 +57,14 @@ pub fn comparison(comparison: &Comparison) -> Findings {
     }
     let mut conclusion = Document::default();
     conclusion.toned_lines("verdict", verdict_lines(comparison));
+    if let Some(found) = &comparison.undecided {
+        undecided(&mut conclusion, found, Counted::Runs);
+    }
     for found in &comparison.stages {
         let main = found.figures.first().and_then(|main| main.effect.as_ref());
-        if let Some(time) = found.time.as_ref().filter(|_| main.is_some_and(is_different)) {
+        // A part that changed is a reason, whatever the sum shows.
+        let is_explained = |time: &&TimeChange| main.is_some_and(is_different) || time.has_cause();
+        if let Some(time) = found.time.as_ref().filter(is_explained) {
             why::why(&mut conclusion, time);
         }
     }
@@ -164,17 +172,10 @@ fn verdict_lines(comparison: &Comparison) -> Vec<(String, Option<Tone>)> {
     let is_news = |(figure, other): &&(&FigureComparison, &Effect)| {
         is_different(other) && !figure.main && other.outcome != found.outcome
     };
-    let news = judged.iter().filter(is_news).map(|(figure, other)| line(figure, other));
+    // An undecided comparison has a line for what is certain.
+    let news = judged.iter().filter(is_news).filter(|_| comparison.undecided.is_none());
+    let news = news.map(|(figure, other)| line(figure, other));
     std::iter::once(line(main, found)).chain(news).collect()
-}
-
-/// A number of runs that is an estimate: two significant digits.
-fn expected_text(runs: usize) -> String {
-    match runs {
-        0..100 => format!("about {runs}"),
-        100..1_000 => format!("about {}", runs.div_ceil(10) * 10),
-        _ => "more than 1,000".to_owned(),
-    }
 }
 
 /// The verdict on a figure in a sentence.
@@ -195,18 +196,12 @@ fn conclusion(figure: &FigureComparison, found: &Effect, relevant: f64) -> Strin
         Outcome::Equivalent => {
             format!("equivalent: {name} differs by less than {} ({interval})", percent(relevant))
         }
-        Outcome::Inconclusive => match (of, found.design.needed, found.runs_expected) {
-            (Some(of), ..) => format!(
+        Outcome::Inconclusive => match (of, found.design.needed) {
+            (Some(of), _) => format!(
                 "inconclusive: {name} of {of} is a lower bound, because transactions did not succeed"
             ),
-            (None, Some(needed), _) => format!("inconclusive: {needed}"),
-            (None, None, expected) => {
-                let open = open_text(name, found.interval);
-                let expected = expected.map_or_else(String::new, |runs| {
-                    format!("; a verdict probably needs {} runs of each", expected_text(runs))
-                });
-                format!("inconclusive: {open}{expected}")
-            }
+            (None, Some(_)) => "inconclusive: too few runs".to_owned(),
+            (None, None) => format!("inconclusive: {}", open_text(name, found.interval)),
         },
     }
 }

@@ -11,8 +11,8 @@ use riops_model::comparison::{
 };
 use riops_model::figure::Figure;
 use riops_model::plan::ImportedRun;
-use riops_model::record::Histogram;
 use riops_model::record::{CommandRecord, ImportRecord, LatencySummary, StartSource, TimePart};
+use riops_model::record::{Histogram, Neighbors, Warning, WarningKind};
 use riops_model::stats::Outcome;
 use riops_model::summary::RunKey;
 use riops_model::units::Nanos;
@@ -146,7 +146,8 @@ fn four_blocks_have_a_verdict_and_a_note_that_they_were_merged() {
     assert!(!found.is_slower() && found.is_inconclusive());
     let text = shown(&found);
     assert!(
-        text.contains("verdict      inconclusive: at least 4 runs of each are needed"),
+        text.contains("verdict      inconclusive: too few runs\n")
+            && text.contains("to decide    about 1 more run of each ("),
         "{text}"
     );
 }
@@ -158,9 +159,42 @@ fn an_inconclusive_verdict_shows_no_effect() {
     for (run, thousands) in a.iter_mut().chain(&mut b).zip(levels.iter().cycle().step_by(2)) {
         run.stages[0].throughput.rows_per_s = thousands * 1e3;
     }
-    let lines = verdict_lines(&compared(&a, &b));
+    let found = compared(&a, &b);
+    let lines = verdict_lines(&found);
     assert!(lines[0].0.starts_with("inconclusive: rows/s may differ by -"), "{lines:?}");
-    assert!(lines[0].0.contains("; a verdict probably needs "), "{lines:?}");
+    let undecided = found.undecided.unwrap();
+    assert!(undecided.further_runs.unwrap() > 1 && undecided.certain.is_empty(), "{undecided:?}");
+    // Both sides, each run with its warm-up and the time around it.
+    let run = &a[0];
+    let both_s = 2.0 * (run.plan.warmup_s + run.stages[0].seconds + 1.5);
+    let each_s = undecided.further_s.unwrap() / undecided.further_runs.unwrap() as f64;
+    assert!((each_s - both_s).abs() < 1e-9, "{undecided:?}");
+}
+
+#[test]
+fn an_undecided_main_figure_hides_no_certain_difference() {
+    let (mut a, mut b) = interleaved(2.0);
+    let levels = [90.0, 140.0, 80.0, 130.0, 70.0, 150.0, 85.0, 120.0, 100.0];
+    for (run, thousands) in a.iter_mut().chain(&mut b).zip(levels.iter().cycle().step_by(2)) {
+        run.stages[0].throughput.rows_per_s = thousands * 1e3;
+    }
+    for run in &mut b[..2] {
+        run.verdict.warnings = vec![Warning {
+            kind: WarningKind::ForeignCpu,
+            stage: None,
+            text: "other processes used the CPU".to_owned(),
+        }];
+        let neighbors = Neighbors { cpu_share: Some(0.4), ..Neighbors::default() };
+        run.stages[0].neighbors = Some(neighbors);
+    }
+    let found = compared(&a, &b);
+    let undecided = found.undecided.as_ref().unwrap();
+    assert!(found.is_inconclusive() && undecided.others_cpu == Some(0.4), "{undecided:?}");
+    let p50 = undecided.certain.iter().find(|certain| certain.name == "p50").unwrap();
+    assert!(!p50.is_worse, "{p50:?}");
+    let text = shown(&found);
+    assert!(text.contains("certain      p50 -50.0%"), "{text}");
+    assert!(text.contains("(other processes used 40% of its CPU)"), "{text}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::document::{Badge, Findings, Tone};
 use crate::effect::{IntervalColumn, change_text, outcome_text};
 use crate::render::markdown::findings_markdown;
+use crate::sections::undecided::{Counted, certain_text, to_decide};
 use crate::table::{Cell, Table, number, word};
 use riops_model::stats::RatioInterval;
 use riops_model::study::{GateRow, GateVerdict, GateView, GateWorkload};
@@ -115,7 +116,14 @@ fn text_of(workload: &GateWorkload) -> String {
     let repeated = disturbed(workload.repeated, "repeated");
     let used = disturbed(workload.disturbed, "used all the same");
     let (reason, runs) = (one_line(&workload.reason), number_of(workload.runs as u64, "run"));
-    format!("{verdict}: {reason} · {runs}{repeated}{used}")
+    let undecided = workload.undecided.as_ref();
+    let certain = undecided.map(|undecided| certain_text(&undecided.certain).0);
+    let certain = certain.filter(|text| !text.is_empty()).map(|text| format!("certain: {text}"));
+    let to_decide = undecided.map(|undecided| to_decide(undecided, Counted::Blocks));
+    let to_decide =
+        to_decide.filter(|text| !text.is_empty()).map(|text| format!("to decide: {text}"));
+    let verdict = format!("{verdict}: {reason} · {runs}{repeated}{used}");
+    joined([Some(verdict), certain, to_decide].into_iter().flatten(), " · ")
 }
 
 /// Returns the result as `JUnit` XML, a test case for each workload. A workload without a decision is a failure if `fails`,
@@ -211,6 +219,7 @@ mod tests {
             repeated: 2,
             disturbed: 1,
             seconds: 20.5,
+            undecided: None,
             figures: vec![GateRow {
                 figure: Figure::TransactionsPerS,
                 values: [1_000.0, 1_000.0 * ratio],
@@ -225,6 +234,7 @@ mod tests {
                     p_adjusted: Some(0.01),
                     outcome: Some(if slower { Outcome::Slower } else { Outcome::Equivalent }),
                     runs_needed: None,
+                    runs_expected: None,
                 }),
             }],
         }

@@ -69,8 +69,8 @@ impl Judge<'_> {
             .filter_map(|((at, slot), figure)| {
                 let blocks = self.blocks(figure, slot, base, other)?;
                 let against = self.one(figure.direction(), &blocks)?;
-                let (p_adjusted, outcome, runs_needed) = (None, None, None);
-                Some((at, figure, Against { p_adjusted, outcome, runs_needed, ..against }))
+                let Against { ratio, means, interval, .. } = against;
+                Some((at, figure, Against { interval, ..Against::new(ratio, means) }))
             })
             .collect()
     }
@@ -146,6 +146,7 @@ pub(crate) fn of_effect(effect: &Effect) -> Against {
         runs_needed: design
             .needed
             .map(|needed| needed.runs_of_each.saturating_sub(design.runs_a.min(design.runs_b))),
+        runs_expected: effect.runs_expected,
     }
 }
 
@@ -156,12 +157,5 @@ fn without_verdict(blocks: &[Block]) -> Option<Against> {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let (a, b) = (mean(|block| &block.a)?, mean(|block| &block.b)?);
-    (a > 0.0).then(|| Against {
-        ratio: b / a,
-        means: [a, b],
-        interval: None,
-        p_adjusted: None,
-        outcome: None,
-        runs_needed: None,
-    })
+    (a > 0.0).then(|| Against::new(b / a, [a, b]))
 }

@@ -17,7 +17,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::{Cell, Experiment, Finished, Goal, Level, Order, Study, remaining, results};
-use crate::comparison::{Change, TimeChange, Topic, changes, marked, time_change};
+use crate::comparison::{
+    Certain, Change, TimeChange, Topic, Undecided, changes, marked, time_change,
+};
 use crate::figure::Figure;
 use crate::plan::facts::{currency, price_per_hour};
 use crate::record::{Record, StageRecord};
@@ -85,6 +87,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         cells: cells.collect(),
         effects: Vec::new(),
         improvement: None,
+        undecided: None,
         time: None,
         ab: None,
         variants: Vec::new(),
@@ -103,6 +106,7 @@ pub fn evaluate(study: &Study) -> StudyView {
     }
     view.improvement = improvement(&view);
     view.time = time(&view, experiment, &groups, &slots);
+    view.undecided = undecided(&view, &groups);
     view.notes = notes(&view, &groups);
     without_currencies(&mut view, experiment);
     view
@@ -322,6 +326,37 @@ fn time(
         .filter(|(a, b)| !a.is_empty() && !b.is_empty())
         .collect();
     time_change(&blocks, &changes(&a.records(), &b.records()))
+}
+
+/// Returns what is certain if the main figure of the improvement is undecided.
+fn undecided(view: &StudyView, groups: &[Group<'_>]) -> Option<Undecided> {
+    let improvement = view.improvement.as_ref().filter(|_| view.kind != StudyKind::Saturation)?;
+    let (a, b) = (groups.get(improvement.from)?.records(), groups.get(improvement.to)?.records());
+    let main = improvement.rows.iter().find(|row| row.figure == view.main)?.against.as_ref()?;
+    if main.outcome? != Outcome::Inconclusive {
+        return None;
+    }
+    let is_compared = |cell: &&CellView| {
+        view.main_of(&cell.group).is_some_and(|main| main.against_baseline.is_some())
+    };
+    let compared = view.cells.iter().filter(is_compared).count();
+    let alpha = Settings::default().alpha;
+    let figures = improvement.rows.iter().filter(|row| row.figure != view.main);
+    let figures = figures.filter_map(|row| {
+        let against = row.against.as_ref()?;
+        // The best of several cells was chosen by chance, too (Bonferroni).
+        let is_beyond = compared == 1 || against.p_adjusted? * compared as f64 <= alpha;
+        let name = row.figure.heading();
+        Certain::figure(name, against.ratio, against.outcome?).filter(|_| is_beyond)
+    });
+    let mut certain: Vec<Certain> = figures.collect();
+    if compared == 1 {
+        certain.extend(view.variants.get(view.main_stage).into_iter().flat_map(Certain::costs));
+        certain.extend(view.time.iter().flat_map(Certain::parts));
+    }
+    let fewest = a.len().min(b.len());
+    let runs_decide = main.runs_needed.map(|needed| fewest + needed).or(main.runs_expected);
+    Some(Undecided::new(certain, runs_decide, &a, &b))
 }
 
 /// Returns the differences between the only two cells: their values are names.

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::comparison::{Change, StageComparison, TimeChange};
+use crate::comparison::{Change, StageComparison, TimeChange, Undecided};
 use crate::figure::{Estimate, Figure};
 use crate::record::Note;
 use crate::stats::{Outcome, RatioInterval};
@@ -66,6 +66,8 @@ pub struct StudyView {
     pub effects: Vec<AxisEffect>,
     /// The best cell relative to the baseline.
     pub improvement: Option<Improvement>,
+    /// What is certain although the main figure of this improvement is undecided.
+    pub undecided: Option<Undecided>,
     /// The change of the time of a transaction of the main stage from the reference to the other cell of the improvement.
     pub time: Option<TimeChange>,
     /// The state of an A/B test.
@@ -256,6 +258,23 @@ pub struct Against {
     pub outcome: Option<Outcome>,
     /// Number of further runs of each cell that a verdict requires.
     pub runs_needed: Option<usize>,
+    /// Number of all runs of each cell with which a verdict is probable; only if it is undecided.
+    pub runs_expected: Option<usize>,
+}
+
+impl Against {
+    /// A ratio without a verdict.
+    pub(crate) fn new(ratio: f64, means: [f64; 2]) -> Self {
+        Self {
+            ratio,
+            means,
+            interval: None,
+            p_adjusted: None,
+            outcome: None,
+            runs_needed: None,
+            runs_expected: None,
+        }
+    }
 }
 
 /// Shares of the accesses to the blocks of the rows, 0 to 1.

@@ -2,6 +2,7 @@
 
 use crate::document::Document;
 use crate::effect::{change_text, leveled_interval, open_text, outcome_text, outcome_tone};
+use crate::sections::undecided::{Counted, undecided};
 use crate::sections::why;
 use crate::subjects::experiment::cells::with_interval;
 use riops_model::record::Note;
@@ -52,7 +53,13 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
         document.lines("best", best(view));
         if let Some((text, outcome)) = verdict(view) {
             document.push_line("verdict", text, outcome_tone(outcome));
-            if let (Outcome::Faster | Outcome::Slower, Some(time)) = (outcome, &view.time) {
+            if let Some(found) = &view.undecided {
+                let counted =
+                    if view.kind == StudyKind::Ab { Counted::Blocks } else { Counted::Runs };
+                undecided(document, found, counted);
+            }
+            let is_different = matches!(outcome, Outcome::Faster | Outcome::Slower);
+            if let Some(time) = view.time.as_ref().filter(|time| is_different || time.has_cause()) {
                 why::why(document, time);
             }
         }
@@ -113,12 +120,9 @@ fn verdict(view: &StudyView) -> Option<(String, Outcome)> {
             let open = open_text(row.figure.heading(), against.interval);
             let is_over = view.ab.as_ref().is_some_and(|test| test.verdict.is_some());
             match against.runs_needed {
-                Some(needed) => {
-                    let more = number_of(needed as u64, "more run");
-                    format!("no conclusion yet: {more} per combination are needed")
-                }
+                Some(_) => "no conclusion yet: too few runs per combination".to_owned(),
                 None if is_over => format!("inconclusive: {open}"),
-                None => format!("inconclusive so far: {open}; more runs narrow the interval"),
+                None => format!("inconclusive so far: {open}"),
             }
         }
     };
