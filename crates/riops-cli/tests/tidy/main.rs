@@ -57,9 +57,9 @@ fn modules_use_only_modules_declared_above_them() {
         "crates/riops-measure/src/lib.rs",
         "crates/riops-model/src/lib.rs",
     ];
-    let found: Vec<String> =
+    let violations: Vec<String> =
         ordered.iter().flat_map(|root| order::violations(&tree(root))).collect();
-    report("module order violations", &found);
+    report("module order violations", &violations);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn imports_between_folders_have_no_cycles() {
 #[test]
 fn functions_have_at_most_70_lines() {
     let long: Vec<String> =
-        sources().flat_map(|file| functions::above(FUNCTION_LINES_MAX, &file)).collect();
+        sources().flat_map(|file| functions::list_longer_than(FUNCTION_LINES_MAX, &file)).collect();
     report(&format!("functions above {FUNCTION_LINES_MAX} lines"), &long);
 }
 

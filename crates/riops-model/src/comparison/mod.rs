@@ -41,7 +41,7 @@ pub fn compare(
     b: Group<'_>,
     settings: &Settings,
 ) -> Result<Comparison, ComparisonError> {
-    let keys = |group: Group<'_>| group.records.iter().map(RunKey::of).collect::<Vec<_>>();
+    let keys = |group: Group<'_>| group.records.iter().map(RunKey::from_record).collect::<Vec<_>>();
     let workload = require_comparable(&keys(a), &keys(b))?;
     let throughput = |run: &Record| Figure::throughput_of(&run.plan.work);
     let mut runs = a.records.iter().chain(b.records).map(throughput);
@@ -50,7 +50,7 @@ pub fn compare(
     }
     let (runs_a, left_out_a) = usable(a)?;
     let (runs_b, left_out_b) = usable(b)?;
-    let blocks = Blocks::of(&runs_a, &runs_b);
+    let blocks = Blocks::from_runs(&runs_a, &runs_b);
     let changes = changes::changes(&runs_a, &runs_b);
     let stages = figures::stages(&runs_a, &runs_b, &blocks, &changes, settings);
     let side = |group: Group<'_>, runs: &[&Record], left_out| Side {
@@ -75,7 +75,7 @@ pub fn compare(
 /// Compares the stages of two groups of usable runs.
 pub(crate) fn stages_of(a: &[&Record], b: &[&Record]) -> Vec<StageComparison> {
     let changes = changes::changes(a, b);
-    figures::stages(a, b, &Blocks::of(a, b), &changes, &Settings::default())
+    figures::stages(a, b, &Blocks::from_runs(a, b), &changes, &Settings::default())
 }
 
 /// Returns the change of the time of a transaction in a stage of two groups of runs that were not measured together.

@@ -213,7 +213,7 @@ impl WorkerReport {
     }
 
     /// Records the finding of a plan check, or why it has no verdict.
-    pub(in crate::engine) fn checked(
+    pub(in crate::engine) fn note_check(
         &mut self,
         statement: String,
         moment: Moment,

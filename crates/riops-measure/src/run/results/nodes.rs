@@ -18,14 +18,14 @@ pub(super) fn nodes(
         let here = result.workers.sessions.iter().filter(|session| session.node == node);
         here.map(SessionTally::transactions).sum()
     };
-    let record = |(number, node): (usize, &Node)| {
-        let totals = result.workers.recorder.nodes.get(number);
+    let record = |(position, node): (usize, &Node)| {
+        let totals = result.workers.recorder.nodes.get(position);
         // Transactions of loops in the server, and of a single node, are counted per session only.
         let transactions = match totals {
             Some(totals) if !in_server => totals.counters.get(Counter::Transactions),
-            _ => of_sessions(number),
+            _ => of_sessions(position),
         };
-        let outages = result.node_outages.get(number).into_iter().flatten();
+        let outages = result.node_outages.get(position).into_iter().flatten();
         let single_node = result.nodes.len() == 1;
         let count = |counter| match totals {
             Some(totals) => totals.counters.get(counter),
@@ -33,14 +33,14 @@ pub(super) fn nodes(
             None => 0,
         };
         let unknown: u64 =
-            result.workers.acknowledged.iter().map(|each| each.transactions_unknown).sum();
+            result.workers.acknowledged.iter().map(|operation| operation.transactions_unknown).sum();
         NodeRecord {
             node: node.name.clone(),
             role: node.role,
             placement: node.placement.clone(),
             down: node.down,
             longest_pause_s: totals.and_then(|totals| totals.gaps.longest_s()),
-            sessions: result.workers.sessions.iter().filter(|each| each.node == number).count()
+            sessions: result.workers.sessions.iter().filter(|session| session.node == position).count()
                 as u64,
             transactions,
             transactions_per_s: transactions as f64 / seconds,
@@ -63,7 +63,7 @@ pub(super) fn nodes(
                     until_90_percent_s: outage.until_90_percent_s,
                 })
                 .collect(),
-            usage: usage.get(number).copied().flatten(),
+            usage: usage.get(position).copied().flatten(),
         }
     };
     // A node that --spread excludes is left out, unless it was used earlier in the run.

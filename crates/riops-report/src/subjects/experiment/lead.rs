@@ -69,12 +69,12 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
 /// The state of an A/B test.
 fn test_text(test: &AbView) -> String {
     let reason = &test.reason;
-    let (Some(look), Some(looks), Some(level)) = (test.look, test.looks_max, test.level) else {
+    let (Some(look), Some(looks_max), Some(level)) = (test.look, test.looks_max, test.level) else {
         return reason.clone();
     };
     let level = Some(level).filter(|level| *level > 0.0);
-    let level = level.map_or_else(String::new, |of| format!(", significance level {of:.4}"));
-    format!("{reason} · look {look} of {looks}{level}")
+    let level = level.map_or_else(String::new, |level| format!(", significance level {level:.4}"));
+    format!("{reason} · look {look} of {looks_max}{level}")
 }
 
 /// The best cell with its main figure.
