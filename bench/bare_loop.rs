@@ -152,8 +152,8 @@ fn connect(info: &ConnInfo, workload: &Workload) -> Result<Stream, Error> {
     for setting in workload.settings {
         connection.execute(&format!("set {setting}"))?;
     }
-    for (number, (statement, _)) in workload.statements.iter().enumerate() {
-        connection.prepare(&number.to_string(), statement, &[])?;
+    for (name, (statement, _)) in workload.statements.iter().enumerate() {
+        connection.prepare(&name.to_string(), statement, &[])?;
     }
     let (stream, _) = connection.into_parts();
     stream.set_nonblocking(true)?;
@@ -203,7 +203,7 @@ impl Session {
     fn new(workload: &'static Workload, seed: u64, stream: &Stream) -> Result<Self, Error> {
         let messages = (0..)
             .zip(workload.statements)
-            .map(|(number, (_, parameters))| message(number, parameters, workload.is_binary))
+            .map(|(name, (_, parameters))| message(name, parameters, workload.is_binary))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             socket: stream.as_raw_fd(),
@@ -222,18 +222,18 @@ impl Session {
     fn next(&mut self) -> (&[u8], bool) {
         self.current = (self.current + 1) % self.messages.len();
         if self.current == 0 {
-            for (number, maximum) in self.numbers.iter_mut().zip(self.workload.maxima) {
+            for (argument, maximum) in self.numbers.iter_mut().zip(self.workload.maxima) {
                 // Xorshift (Marsaglia, 2003).
                 self.random ^= self.random << 13;
                 self.random ^= self.random >> 7;
                 self.random ^= self.random << 17;
-                *number = self.random % maximum + 1;
+                *argument = self.random % maximum + 1;
             }
         }
         let (message, positions) = &mut self.messages[self.current];
         let (_, parameters) = self.workload.statements[self.current];
-        for (&position, &(number, length)) in positions.iter().zip(parameters) {
-            let mut rest = self.numbers[number];
+        for (&position, &(argument, length)) in positions.iter().zip(parameters) {
+            let mut rest = self.numbers[argument];
             let value = &mut message[position..position + length];
             if self.workload.is_binary {
                 value.copy_from_slice(&rest.to_be_bytes());
@@ -289,9 +289,9 @@ fn on_epoll(all: &mut [Session]) -> Result<u64, Error> {
     let mut events = [MaybeUninit::uninit(); 256];
     let poller = epoll::create(epoll::CreateFlags::empty())?;
     let timeout = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
-    for (number, session) in (0..).zip(&mut *all) {
+    for (slot, session) in (0..).zip(&mut *all) {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        let data = epoll::EventData::new_u64(number);
+        let data = epoll::EventData::new_u64(slot);
         epoll::add(&poller, borrowed(session.socket), data, flags)?;
         let socket = borrowed(session.socket);
         send(socket, session.next().0, SendFlags::empty())?;
@@ -345,17 +345,17 @@ fn push(ring: &mut IoUring, request: &squeue::Entry) -> Result<(), Error> {
 }
 
 /// Returns whether this begins a transaction.
-fn send_next(ring: &mut IoUring, all: &mut [Session], number: u32) -> Result<bool, Error> {
-    let (message, is_first) = all[number as usize].next();
+fn send_next(ring: &mut IoUring, all: &mut [Session], slot: u32) -> Result<bool, Error> {
+    let (message, is_first) = all[slot as usize].next();
     let (address, length) = (message.as_ptr(), u32::try_from(message.len())?);
-    let send = opcode::Send::new(Fixed(number), address, length).build();
+    let send = opcode::Send::new(Fixed(slot), address, length).build();
     push(ring, &send.flags(squeue::Flags::SKIP_SUCCESS).user_data(SENT))?;
     Ok(is_first)
 }
 
-fn receive(ring: &mut IoUring, number: u32) -> Result<(), Error> {
-    let receive = opcode::RecvMulti::new(Fixed(number), 0).build();
-    push(ring, &receive.user_data(u64::from(number)))
+fn receive(ring: &mut IoUring, slot: u32) -> Result<(), Error> {
+    let receive = opcode::RecvMulti::new(Fixed(slot), 0).build();
+    push(ring, &receive.user_data(u64::from(slot)))
 }
 
 /// The list of free buffers, aligned to a page.
@@ -390,9 +390,9 @@ fn on_ring(all: &mut [Session]) -> Result<u64, Error> {
     (0..BUFFERS).for_each(&mut give);
     let sockets: Vec<RawFd> = all.iter().map(|session| session.socket).collect();
     ring.submitter().register_files(&sockets)?;
-    for number in 0..u32::try_from(all.len())? {
-        receive(&mut ring, number)?;
-        send_next(&mut ring, all, number)?;
+    for slot in 0..u32::try_from(all.len())? {
+        receive(&mut ring, slot)?;
+        send_next(&mut ring, all, slot)?;
     }
     let mut completed: Vec<cqueue::Entry> = Vec::with_capacity(1024);
     while !STOP.load(Ordering::Relaxed) {
@@ -402,7 +402,7 @@ fn on_ring(all: &mut [Session]) -> Result<u64, Error> {
             if completion.user_data() == SENT {
                 continue;
             }
-            let number = u32::try_from(completion.user_data())?;
+            let slot = u32::try_from(completion.user_data())?;
             if let Some(buffer) = cqueue::buffer_select(completion.flags()) {
                 let length = usize::try_from(completion.result())?;
                 // SAFETY: the kernel has filled these bytes and does not use the buffer before it gets it back.
@@ -412,14 +412,14 @@ fn on_ring(all: &mut [Session]) -> Result<u64, Error> {
                         length,
                     )
                 };
-                let is_ready = all[number as usize].feed(data)?;
+                let is_ready = all[slot as usize].feed(data)?;
                 give(buffer);
                 if is_ready {
-                    done += u64::from(send_next(&mut ring, all, number)?);
+                    done += u64::from(send_next(&mut ring, all, slot)?);
                 }
             }
             if !cqueue::more(completion.flags()) {
-                receive(&mut ring, number)?;
+                receive(&mut ring, slot)?;
             }
         }
     }

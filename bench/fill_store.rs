@@ -21,19 +21,19 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let location = StoreLocation::parse(place, |name| std::env::var(name).ok())?;
     let store = store::open(&location, &Interrupt::new())?;
     let now = jiff::Timestamp::now();
-    for number in 0..count {
+    for position in 0..count {
         let mut record = template.clone();
-        let minutes = i64::from(count - number);
+        let minutes = i64::from(count - position);
         record.started_at = now - jiff::SignedDuration::from_mins(minutes);
         let seconds = u64::try_from(record.started_at.as_second())?;
         let time = uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0);
         record.id = uuid::Uuid::new_v7(time);
-        record.label = Some(format!("release-{}", number / RUNS_PER_LABEL));
-        record.tags.insert("commit".to_owned(), format!("{number:07x}"));
+        record.label = Some(format!("release-{}", position / RUNS_PER_LABEL));
+        record.tags.insert("commit".to_owned(), format!("{position:07x}"));
         record
             .tags
-            .insert("disk".to_owned(), if number % 2 == 0 { "nvme" } else { "hdd" }.to_owned());
-        let factor = 1.0 + f64::from(number * 7919 % 100) / 1000.0;
+            .insert("disk".to_owned(), if position % 2 == 0 { "nvme" } else { "hdd" }.to_owned());
+        let factor = 1.0 + f64::from(position * 7919 % 100) / 1000.0;
         for stage in &mut record.stages {
             stage.throughput.rows_per_s *= factor;
             stage.throughput.transactions_per_s *= factor;

@@ -26,7 +26,7 @@ static FILES: LazyLock<Files> = LazyLock::new(|| {
 });
 
 /// Returns the path of a file with these contents.
-fn written(path: &PathBuf, contents: Option<&str>) -> Option<String> {
+fn write_file(path: &PathBuf, contents: Option<&str>) -> Option<String> {
     fs::write(path, contents?).expect("the file can be written");
     let owner_only = fs::Permissions::from_mode(0o600);
     fs::set_permissions(path, owner_only).expect("the owner may change the permissions");
@@ -38,8 +38,8 @@ fuzz_target!(|input: &str| {
     let text = parts.next().unwrap_or_default();
     let lines = parts.next().unwrap_or_default().lines();
     let variables: HashMap<_, _> = lines.filter_map(|line| line.split_once('=')).collect();
-    let service_file = written(&FILES.service, parts.next());
-    let password_file = written(&FILES.password, parts.next());
+    let service_file = write_file(&FILES.service, parts.next());
+    let password_file = write_file(&FILES.password, parts.next());
     let environment = |name: &str| match name {
         "PGSERVICEFILE" => service_file.clone(),
         "PGPASSFILE" => password_file.clone(),

@@ -25,8 +25,8 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let now = Timestamp::UNIX_EPOCH;
     let files = files.split(|byte| *byte == 0).enumerate();
-    let inputs = files.map(|(number, file)| {
-        let name = if number == 0 { "log.1".to_owned() } else { format!("log.1.{number}") };
+    let inputs = files.map(|(position, file)| {
+        let name = if position == 0 { "log.1".to_owned() } else { format!("log.1.{position}") };
         Input::new(name, Some(now), Box::new(Cursor::new(file.to_vec())))
     });
     let settings = Settings { format, column_7, ..Settings::default() };

@@ -40,6 +40,6 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(read, plan);
     let reply = String::from_utf8_lossy(parts.next().unwrap_or_default());
     for version in ["18.6", "15.2-YB-2025.1.0.0-b168"] {
-        let _ = workload::build_all(&plan, Dialect::of(version), &reply);
+        let _ = workload::build_all(&plan, Dialect::from_version(version), &reply);
     }
 });

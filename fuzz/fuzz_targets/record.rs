@@ -51,10 +51,10 @@ fn shorten(value: &mut Value) {
 
 fn remove(value: &mut Value, name: &str) {
     match value {
-        Value::Array(elements) => elements.iter_mut().for_each(|each| remove(each, name)),
+        Value::Array(elements) => elements.iter_mut().for_each(|element| remove(element, name)),
         Value::Object(members) => {
             members.retain(|member, _| !member.ends_with(name));
-            members.values_mut().for_each(|each| remove(each, name));
+            members.values_mut().for_each(|member| remove(member, name));
         }
         _ => {}
     }
@@ -64,9 +64,9 @@ fn limit(value: &mut Value) {
     match value {
         Value::Array(elements) => elements.iter_mut().for_each(limit),
         Value::Object(members) => members.values_mut().for_each(limit),
-        Value::Number(number) => {
-            if let Some(large) = number.as_u64().filter(|number| *number > COUNT_MAX) {
-                *number = (large % COUNT_MAX).into();
+        Value::Number(value) => {
+            if let Some(large) = value.as_u64().filter(|value| *value > COUNT_MAX) {
+                *value = (large % COUNT_MAX).into();
             }
         }
         _ => {}

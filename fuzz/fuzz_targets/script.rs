@@ -18,7 +18,7 @@ fn evaluate(text: &str) {
     let script = match parse("fuzz.sql", text, &mut names) {
         Ok(script) => script,
         Err(diagnostics) => {
-            assert!(diagnostics.iter().all(|each| !each.to_string().is_empty()));
+            assert!(diagnostics.iter().all(|diagnostic| !diagnostic.to_string().is_empty()));
             return;
         }
     };
@@ -53,7 +53,7 @@ fuzz_target!(|input: &str| {
     for protocol in [Protocol::Prepared, Protocol::Extended, Protocol::Simple] {
         let plan = Plan { work: run.clone().into(), protocol, ..Plan::default() };
         if plan.validate().is_ok() {
-            let _ = workload::build_all(&plan, Dialect::of("18.6"), reply);
+            let _ = workload::build_all(&plan, Dialect::from_version("18.6"), reply);
         }
     }
 });

@@ -78,13 +78,15 @@ const RULES: &[Rule] = &[
         options: &["cache-dir"],
         sources: Sources::NotEnvironment,
         // It also contains the builds of commits.
-        reason: |set| set.other_server().filter(|_| !set.is("gate") && !set.is("bisect")),
+        reason: |set| {
+            set.other_server().filter(|_| !set.is_command("gate") && !set.is_command("bisect"))
+        },
     },
     Rule {
         options: &SINGLE_RUN_ONLY,
         sources: Sources::All,
         reason: |set| {
-            let is_sweep = set.is("sweep") && set.path.len() > 1;
+            let is_sweep = set.is_command("sweep") && set.path.len() > 1;
             (is_sweep || set.is_cell).then(|| "an experiment has several runs".to_owned())
         },
     },
@@ -108,7 +110,7 @@ const RULES: &[Rule] = &[
         options: &["details"],
         sources: Sources::NotEnvironment,
         reason: |set| {
-            if set.is("sweep") || set.is_cell {
+            if set.is_command("sweep") || set.is_cell {
                 return Some("an experiment has several runs".to_owned());
             }
             if set.source("repeat").is_some() {
@@ -139,7 +141,8 @@ const RULES: &[Rule] = &[
         options: &["output"],
         sources: Sources::Typed,
         reason: |set| {
-            let is_planned = set.source("dry-run").is_some() && (set.is("sweep") || set.is("ab"));
+            let is_planned = set.source("dry-run").is_some()
+                && (set.is_command("sweep") || set.is_command("ab"));
             // The plan is JSON.
             let is_other = set.values("output").iter().any(|output| output != "json");
             let is_dumped = is_other && set.source("dump-plan").is_some();
@@ -183,7 +186,7 @@ const RULES: &[Rule] = &[
         sources: Sources::Typed,
         reason: |set| {
             set.source("client")
-                .filter(|_| set.is("doctor"))
+                .filter(|_| set.is_command("doctor"))
                 .map(|_| "--client measures this machine without a server".into())
         },
     },
@@ -191,7 +194,7 @@ const RULES: &[Rule] = &[
         options: &["store"],
         sources: Sources::Typed,
         reason: |set| {
-            (set.is("doctor") && set.source("disk").is_none())
+            (set.is_command("doctor") && set.source("disk").is_none())
                 .then(|| "only the result of --disk is stored".into())
         },
     },
@@ -204,7 +207,7 @@ const RULES: &[Rule] = &[
         options: &["server-port", "server-set"],
         sources: Sources::Typed,
         reason: |set| {
-            (set.is("server") && set.path != ["server", "start"])
+            (set.is_command("server") && set.path != ["server", "start"])
                 .then(|| "only a start of the server sets it".into())
         },
     },
@@ -212,14 +215,18 @@ const RULES: &[Rule] = &[
         options: TARGET,
         sources: Sources::Typed,
         reason: |set| {
-            set.source("list").filter(|_| set.is("sweep")).map(|_| "--list uses no server".into())
+            set.source("list")
+                .filter(|_| set.is_command("sweep"))
+                .map(|_| "--list uses no server".into())
         },
     },
     Rule {
         options: &["trust", "fleet"],
         sources: Sources::Typed,
         reason: |set| {
-            set.source("list").filter(|_| set.is("sweep")).map(|_| "--list runs nothing".into())
+            set.source("list")
+                .filter(|_| set.is_command("sweep"))
+                .map(|_| "--list runs nothing".into())
         },
     },
     Rule {
@@ -360,7 +367,7 @@ impl SetOptions<'_> {
         }
     }
 
-    fn is(&self, command: &str) -> bool {
+    fn is_command(&self, command: &str) -> bool {
         self.path.first() == Some(&command)
     }
 

@@ -213,8 +213,8 @@ fn the_options_of_the_embedded_server_are_refused_by_every_command_with_another_
             assert_eq!(line(&["-d", "x"]), Some(expected), "{words:?}");
             assert_eq!(line(&[]), None, "{words:?}");
             let words: Vec<_> = words.iter().map(String::as_str).chain([option.as_str()]).collect();
-            let found = refusal(&words, Some("PGHOST"), &none).unwrap();
-            assert!(found.contains("PGHOST selects another server"), "{found}");
+            let reason = refusal(&words, Some("PGHOST"), &none).unwrap();
+            assert!(reason.contains("PGHOST selects another server"), "{reason}");
         }
     }
 }
@@ -253,8 +253,11 @@ fn options_without_effect_beside_others_are_refused() {
         ),
     ] {
         let words: Vec<_> = line.split(' ').collect();
-        let found = refusal(&words, None, &none);
-        assert!(found.as_ref().is_some_and(|text| text.starts_with(expected)), "{line}: {found:?}");
+        let reason = refusal(&words, None, &none);
+        assert!(
+            reason.as_ref().is_some_and(|text| text.starts_with(expected)),
+            "{line}: {reason:?}"
+        );
         // Without the option that it is about, it is accepted.
         let option = expected.split(' ').next().unwrap();
         let at = words
@@ -275,9 +278,10 @@ fn options_without_effect_beside_others_are_refused() {
 #[test]
 fn a_file_may_set_options_of_other_commands_but_not_of_other_workloads() {
     let file = |long: &str| Values::from([(long.to_owned(), vec!["3".to_owned()])]);
-    let of = |line: &str, long| refusal(&line.split(' ').collect::<Vec<_>>(), None, &file(long));
+    let refusal_of =
+        |line: &str, long| refusal(&line.split(' ').collect::<Vec<_>>(), None, &file(long));
     assert_eq!(
-        of("riops run ping", "batch").as_deref(),
+        refusal_of("riops run ping", "batch").as_deref(),
         Some(
             "\"batch\" in the configuration file has no effect: the workload ping has no option --batch"
         )
@@ -290,7 +294,7 @@ fn a_file_may_set_options_of_other_commands_but_not_of_other_workloads() {
         ("riops prepare load", "op"),
         ("riops runs list", "batch"),
     ] {
-        assert_eq!(of(line, long), None, "{line} {long}");
+        assert_eq!(refusal_of(line, long), None, "{line} {long}");
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct CodedError {
 }
 
 /// Returns the error of a run as one whose cause determines the exit code.
-pub(crate) fn of_session(error: SessionError) -> anyhow::Error {
+pub(crate) fn session_error(error: SessionError) -> anyhow::Error {
     match error {
         SessionError::Run(error) => error.into(),
         SessionError::Fleet(FleetError::Server(error)) => error.into(),
@@ -52,10 +52,10 @@ pub(crate) fn of_session(error: SessionError) -> anyhow::Error {
 }
 
 /// Returns the error of an experiment as one whose cause determines the exit code.
-pub(crate) fn of_conduct(error: ConductError) -> anyhow::Error {
+pub(crate) fn conduct_error(error: ConductError) -> anyhow::Error {
     match error {
         ConductError::Refused(text) => UsageError(text).into(),
-        ConductError::Select(error) => of_select(error),
+        ConductError::Select(error) => select_error(error),
         ConductError::Store(error) => error.into(),
         ConductError::Fleet(error) => error.into(),
         ConductError::Connection(error) => error.into(),
@@ -66,7 +66,7 @@ pub(crate) fn of_conduct(error: ConductError) -> anyhow::Error {
 }
 
 /// Returns the error of a server that cannot be selected as one whose cause determines the exit code.
-pub(crate) fn of_select(error: SelectError) -> anyhow::Error {
+pub(crate) fn select_error(error: SelectError) -> anyhow::Error {
     match error {
         SelectError::ConnInfo(error) => error.into(),
         SelectError::Embedded(error) => error.into(),
@@ -265,7 +265,7 @@ mod tests {
         let differs = DatasetError::Differs {
             workload: "rows",
             option: "--rows".to_owned(),
-            found: "1".to_owned(),
+            existing: "1".to_owned(),
             wanted: "2".to_owned(),
             advice: String::new(),
         };

@@ -21,7 +21,7 @@ pub(crate) fn token(text: Option<&str>, file: Option<&Path>, ui: Ui) -> Result<O
     let shown = file.display();
     let contents = text_limited(file, TOKEN_BYTES_MAX)
         .with_context(|| format!("cannot read the token file {shown}"))?;
-    if file.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0) {
+    if file.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0) {
         ui.notice(&format!(
             "other users can access the token file {shown}; run: chmod 600 {shown}"
         ));

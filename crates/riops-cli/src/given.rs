@@ -95,7 +95,7 @@ fn store_text(options: &StoreOptions) -> (String, bool) {
 mod tests {
     use super::*;
 
-    fn of(line: &[&str]) -> Given {
+    fn parsed(line: &[&str]) -> Given {
         let words = [&["riops"], line].concat();
         let mut root = crate::args::command().clone();
         let matches = root.try_get_matches_from_mut(words).unwrap();
@@ -104,18 +104,18 @@ mod tests {
 
     #[test]
     fn the_database_is_repeated_without_its_password() {
-        let url = of(&["run", "rows", "-d", "postgresql://me:secret@h/db"]);
+        let url = parsed(&["run", "rows", "-d", "postgresql://me:secret@h/db"]);
         assert_eq!((&*url.server, url.omits_password), (" -d postgresql://me@h/db", true));
-        let pairs = of(&["verify", "load", "-d", "host=h user=me"]);
+        let pairs = parsed(&["verify", "load", "-d", "host=h user=me"]);
         assert_eq!((&*pairs.server, pairs.omits_password), (" -d 'host=h user=me'", false));
-        let invalid = of(&["cleanup", "rows", "-d", "host=h password=a b"]);
+        let invalid = parsed(&["cleanup", "rows", "-d", "host=h password=a b"]);
         assert_eq!(invalid.server, " -d …");
     }
 
     #[test]
     fn the_options_of_the_embedded_server_are_repeated_and_quoted_where_necessary() {
         let line = ["prepare", "rows", "--server-data", "/my data", "--server-set", "a=it's"];
-        let embedded = of(&line);
+        let embedded = parsed(&line);
         assert_eq!(embedded.embedded, " --server-data '/my data' --server-set 'a=it'\\''s'");
         assert_eq!(embedded.embedded_home, " --server-data '/my data'");
         assert_eq!(server_text(Some("bench"), " --server-port 1", false), " -d bench");
@@ -127,13 +127,13 @@ mod tests {
 
     #[test]
     fn the_database_of_an_import_is_not_the_server() {
-        let import = of(&["runs", "import", "-d", "host=h", "--store", "s"]);
+        let import = parsed(&["runs", "import", "-d", "host=h", "--store", "s"]);
         assert_eq!((import.server, import.store), (String::new(), " --store s".to_owned()));
     }
 
     #[test]
     fn the_store_is_repeated_without_its_password() {
-        let store = |given: &str| of(&["runs", "list", "--store", given]).store;
+        let store = |given: &str| parsed(&["runs", "list", "--store", given]).store;
         assert_eq!(store("my runs.sqlite"), " --store 'my runs.sqlite'");
         assert_eq!(store("postgresql://me:secret@h/db"), " --store postgresql://me@h/db");
         assert_eq!(store("host=h password=a b"), " --store …");

@@ -15,11 +15,11 @@ use crate::settings::with_environment;
 const FOLDER: &str = "snapshots/help";
 
 /// Collects the path of every command, including hidden commands, but without `help`.
-fn paths(command: &Command, path: &[&str], found: &mut Vec<String>) {
+fn paths(command: &Command, path: &[&str], collected: &mut Vec<String>) {
     let path = [path, &[command.get_name()]].concat();
-    found.push(path.join(" "));
+    collected.push(path.join(" "));
     for subcommand in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
-        paths(subcommand, &path, found);
+        paths(subcommand, &path, collected);
     }
 }
 
@@ -85,7 +85,7 @@ fn default(arg: &Arg) -> Option<String> {
 }
 
 #[test]
-fn a_default_typed_means_what_it_means_untyped() {
+fn a_typed_default_has_the_meaning_of_an_omitted_option() {
     let mut command = crate::args::command().clone();
     command.build();
     let workloads = command.find_subcommand("run").unwrap().get_subcommands();

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     standard_output::keep_closed();
     survive_file_size_limit();
     let arguments = originals::named(std::env::args_os().collect());
-    if let Some((tool, own)) = originals::of(&arguments) {
+    if let Some((tool, own)) = originals::find_tool(&arguments) {
         let translated = |words| execute(&CommandLine::read(words), Origin::Translated);
         return originals::run(tool, own, Ui::new(false, leaked(Given::default())), translated);
     }

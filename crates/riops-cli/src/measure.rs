@@ -16,7 +16,7 @@ use riops::store::{self, Store, StoreLocation};
 use riops::units::text::one_line;
 
 use crate::args::{GraphOptions, OutputOptions, ResultOptions};
-use crate::failure::{FAILED, NOT_VALID, exit_code, of_session};
+use crate::failure::{FAILED, NOT_VALID, exit_code, session_error};
 use crate::output::{self, Outputs};
 use crate::screen::Streaming;
 use crate::stored::{self, note_of};
@@ -85,7 +85,7 @@ impl Runner<'_> {
         let ran = self.session.run(plan, &server, Role::Member, &mut show);
         let Ran { record, saved, of_fleet } = ran.map_err(|error| match error {
             SessionError::Run(error) => target::with_grants(self.target, error, access(plan)),
-            error => of_session(error),
+            error => session_error(error),
         })?;
         let stored = saved.into_result().context("cannot store the run");
         Ok((record, of_fleet.map(|(_, code)| code), printed.and(stored)))
@@ -194,9 +194,9 @@ fn print_with(
             let texts = error.lines().map(|line| format!("{}{}", own(line), one_line(line)));
             crate::ui::error(&texts.collect::<Vec<_>>().join("\n"));
         }
-        for found in record.thresholds.iter().filter(|found| !found.held) {
+        for threshold in record.thresholds.iter().filter(|threshold| !threshold.held) {
             let run = riops::units::format::short_id(&record.id.to_string()).to_owned();
-            let text = report::threshold_text(record, found);
+            let text = report::threshold_text(record, threshold);
             crate::ui::error(&one_line(&format!("run {run}: threshold {text}")));
         }
     }

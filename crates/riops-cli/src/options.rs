@@ -47,18 +47,18 @@ impl OptionNames {
     /// Returns the names of all commands' options.
     pub(crate) fn all() -> &'static Self {
         static ALL: LazyLock<OptionNames> = LazyLock::new(|| {
-            let mut found = OptionNames::default();
-            found.collect(crate::args::command());
-            found
+            let mut names = OptionNames::default();
+            names.collect(crate::args::command());
+            names
         });
         &ALL
     }
 
     /// Returns the names of a command's options, without the options of its subcommands.
     pub(crate) fn of_one(command: &Command) -> Self {
-        let mut found = Self::default();
-        found.collect_own(command);
-        found
+        let mut names = Self::default();
+        names.collect_own(command);
+        names
     }
 
     fn collect(&mut self, command: &Command) {
@@ -82,7 +82,7 @@ impl OptionNames {
 
     /// Returns the option names of all commands of a workload, such as `prepare` and `verify`, or of all workloads.
     pub(crate) fn of_workload(workload: Option<&str>) -> Self {
-        let mut found = Self::default();
+        let mut names = Self::default();
         let of_workloads = |outer: &&Command| OF_WORKLOADS.contains(&outer.get_name());
         for outer in crate::args::command().get_subcommands().filter(of_workloads) {
             let is_named = |command: &&Command| match workload {
@@ -93,9 +93,9 @@ impl OptionNames {
                         || name == DATASET_OF_POINT && command.get_name() == "point"
                 }
             };
-            outer.get_subcommands().filter(is_named).for_each(|command| found.collect_own(command));
+            outer.get_subcommands().filter(is_named).for_each(|command| names.collect_own(command));
         }
-        found
+        names
     }
 
     /// Returns whether an option has this long name.

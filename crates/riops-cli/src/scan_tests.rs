@@ -150,13 +150,13 @@ fn typed_in_form(arg: &Arg, value: &str, form: usize) -> Vec<String> {
 }
 
 /// Collects the commands that run without a subcommand, with their paths and definitions.
-fn leaves(command: &Command, path: &[String], found: &mut Vec<(Vec<String>, Command)>) {
+fn leaves(command: &Command, path: &[String], collected: &mut Vec<(Vec<String>, Command)>) {
     if !command.is_subcommand_required_set() {
-        found.push((path.to_vec(), command.clone()));
+        collected.push((path.to_vec(), command.clone()));
     }
     for subcommand in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
         for name in [subcommand.get_name()].into_iter().chain(subcommand.get_all_aliases()) {
-            leaves(subcommand, &[path, &[name.to_owned()]].concat(), found);
+            leaves(subcommand, &[path, &[name.to_owned()]].concat(), collected);
         }
     }
 }
@@ -189,9 +189,9 @@ fn command_line() -> impl Strategy<Value = Vec<OsString>> {
         let args: Vec<_> = args.into_iter().filter(|arg| !arg.is_positional()).collect();
         // The second option is always the database, if the command has one.
         let database = leaf.get_arguments().find(|arg| arg.get_long() == Some("database"));
-        for (number, (index, value, form)) in options.into_iter().enumerate() {
+        for (position, (index, value, form)) in options.into_iter().enumerate() {
             let arg =
-                database.filter(|_| number == 1).unwrap_or_else(|| args[index.index(args.len())]);
+                database.filter(|_| position == 1).unwrap_or_else(|| args[index.index(args.len())]);
             words.extend(typed_in_form(arg, &value, form));
         }
         words.into_iter().map(OsString::from).collect()
@@ -200,18 +200,18 @@ fn command_line() -> impl Strategy<Value = Vec<OsString>> {
 
 /// Everything that was typed: subcommands, arguments and options with their values.
 fn everything(line: &CommandLine) -> Vec<(String, Vec<OsString>)> {
-    let mut found = Vec::new();
+    let mut collected = Vec::new();
     for (command, matches) in line.levels() {
-        found.push((command.get_name().to_owned(), Vec::new()));
+        collected.push((command.get_name().to_owned(), Vec::new()));
         for arg in command.get_arguments().filter(|arg| !arg.is_global_set()) {
             let values = typed(arg, matches).into_iter().map(|(_, value)| value.to_owned());
-            found.push((arg.get_id().to_string(), values.collect()));
+            collected.push((arg.get_id().to_string(), values.collect()));
         }
     }
     for global in ["config", "quiet", "help"] {
-        found.push((global.to_owned(), line.value(global).into_iter().collect()));
+        collected.push((global.to_owned(), line.value(global).into_iter().collect()));
     }
-    found
+    collected
 }
 
 proptest! {

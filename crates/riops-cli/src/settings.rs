@@ -46,7 +46,7 @@ pub(crate) fn parse(line: &CommandLine, origin: Origin) -> Result<Arguments, Exi
 }
 
 /// Whether a typed command line has no error.
-pub(crate) fn accepts(line: &CommandLine) -> bool {
+pub(crate) fn is_valid(line: &CommandLine) -> bool {
     read_values(line, Origin::Typed)
         .is_ok_and(|(values, _)| matched(line, &values, Origin::Typed, false).is_ok())
 }
@@ -239,18 +239,18 @@ fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Erro
 fn commands_with(root: &Command, name: &str) -> Option<String> {
     /// More commands are not listed.
     const COMMANDS_MAX: usize = 3;
-    let mut found = Vec::new();
+    let mut commands = Vec::new();
     for outer in root.get_subcommands() {
         for command in std::iter::once(outer).chain(outer.get_subcommands()) {
             if !command.is_hide_set() && OptionNames::of_one(command).contains(name) {
-                found.push(format!("'{}'", command.get_bin_name().unwrap_or_default()));
+                commands.push(format!("'{}'", command.get_bin_name().unwrap_or_default()));
             }
         }
     }
-    match found.len() {
+    match commands.len() {
         0 => None,
-        1..=COMMANDS_MAX => Some(found.join(", ")),
-        _ => Some(format!("{}, …", found.get(..COMMANDS_MAX)?.join(", "))),
+        1..=COMMANDS_MAX => Some(commands.join(", ")),
+        _ => Some(format!("{}, …", commands.get(..COMMANDS_MAX)?.join(", "))),
     }
 }
 
@@ -367,8 +367,8 @@ fn read_file(path: &Path, purpose: Purpose) -> Result<(Values, Vec<String>), Str
 fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
     match value {
         toml::Value::String(text) => Some(vec![text.clone()]),
-        toml::Value::Integer(number) => Some(vec![number.to_string()]),
-        toml::Value::Float(number) => Some(vec![number.to_string()]),
+        toml::Value::Integer(value) => Some(vec![value.to_string()]),
+        toml::Value::Float(value) => Some(vec![value.to_string()]),
         toml::Value::Boolean(flag) => Some(vec![flag.to_string()]),
         toml::Value::Array(values) => {
             values.iter().map(as_typed).collect::<Option<Vec<_>>>().map(|values| values.concat())
@@ -464,9 +464,9 @@ mod tests {
             let root = with_environment(crate::args::command().clone(), origin);
             let run = root.find_subcommand("run").and_then(|run| run.find_subcommand("script"));
             let with_variable = |arg: &&Arg| arg.get_env().is_some();
-            let found =
+            let options =
                 run.unwrap().get_arguments().filter(with_variable).filter_map(Arg::get_long);
-            found.map(str::to_owned).collect::<Vec<_>>()
+            options.map(str::to_owned).collect::<Vec<_>>()
         };
         let (typed, translated) = (variables(Origin::Typed), variables(Origin::Translated));
         for option in ["database", "store", "label", "server-port", "metrics-listen"] {

@@ -97,7 +97,9 @@ mod tests {
         while let Some(mut command) = pending.pop() {
             let lines = command.render_help().to_string().lines().count();
             assert!(lines <= 50, "{}: {lines} lines", command.get_name());
-            pending.extend(command.get_subcommands().map(|each| each.clone().term_width(100)));
+            pending.extend(
+                command.get_subcommands().map(|subcommand| subcommand.clone().term_width(100)),
+            );
             all += 1;
         }
         assert!(all > 30, "{all}");

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_of_a_site_is_that_of_a_file_of_riops() {
+    fn accepts_only_paths_of_files_that_riops_writes() {
         let parsed = |path: &str| SitePath::try_from(path.to_owned());
         for path in ["runs/a.html", "index.html", "assets/page.css", "experiments/a.json"] {
             assert!(parsed(path).is_ok(), "{path}");

@@ -108,8 +108,8 @@ mod tests {
             ("PG_PORT", "5433"),
             ("PG_PASS", "it's"),
         ];
-        let found = read("run", &deployment);
-        let value = |name: &str| found.get(name).map(|values| values[0].as_str());
+        let options = read("run", &deployment);
+        let value = |name: &str| options.get(name).map(|values| values[0].as_str());
         assert_eq!(value("sessions"), Some("60"));
         assert_eq!((value("duration"), value("warmup")), (Some("300"), Some("60")));
         assert_eq!((value("tables"), value("table-size")), (Some("10"), Some("100000")));
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(value("database"), Some("host=yb-tserver port=5433 password='it\\'s'"));
         assert_eq!(value("test"), Some("oltp_write_only"));
         assert_eq!(value("num-rows-in-insert"), Some("5"));
-        assert_eq!(found.len(), 10);
+        assert_eq!(options.len(), 10);
         let prepare = read("prepare", &deployment);
         assert_eq!(prepare.get("connections"), Some(&vec!["60".to_owned()]));
         assert!(read("run", &[("PG_PASS", "x"), ("PG_PORT", "1")]).is_empty());

@@ -12,13 +12,13 @@ use riops::server::{ConnInfo, Connection, ConnectionError, SelectError, Selector
 use riops::units::sql::identifier;
 
 use crate::args::{EmbeddedOptions, TargetOptions};
-use crate::failure::{Hint, of_select};
+use crate::failure::{Hint, select_error};
 use crate::terminal::ask_if_missing;
 use crate::ui::Ui;
 
 /// Selects and announces the server.
 pub(crate) fn open(options: &TargetOptions, ui: Ui) -> Result<Target> {
-    let target = select(options, ui).map_err(of_select)?;
+    let target = select(options, ui).map_err(select_error)?;
     target.announce(&|text| ui.notice(text));
     Ok(target)
 }
@@ -96,7 +96,7 @@ fn grants_for(conninfo: &ConnInfo, access: Access<'_>) -> Vec<String> {
 
 /// Whether an error names an object of these grants. It may be about another object, or about none.
 fn is_about(error: &str, grants: &[String]) -> bool {
-    let is_name = |each: char| each.is_alphanumeric() || "_$".contains(each);
+    let is_name = |character: char| character.is_alphanumeric() || "_$".contains(character);
     let names = |object: &str| {
         let name = object.rsplit_once(['.', ' ']).map_or(object, |(_, name)| name);
         let name = object
@@ -115,7 +115,7 @@ fn is_about(error: &str, grants: &[String]) -> bool {
         let (objects, _role) = rest.rsplit_once(" to ")?;
         Some(objects.split(", ").any(names))
     };
-    grants.iter().filter_map(objects).any(|found| found)
+    grants.iter().filter_map(objects).any(|is_named| is_named)
 }
 
 /// Returns the schema of the tables, if the dataset names one.

@@ -49,7 +49,7 @@ pub(crate) fn read_line(
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
             {
-                if interrupt.requested() {
+                if interrupt.is_requested() {
                     return Err(ConnectionError::Interrupted);
                 }
                 std::thread::sleep(POLL_INTERVAL);

@@ -32,7 +32,7 @@ const OPTIONS: [(&str, MayContainSecret); 4] = [
 /// because the message is about the original arguments, or if the execution failed.
 pub(crate) fn hide_password(line: &CommandLine) {
     let (hidden, rest) = without_secrets(line);
-    if !hidden.is_empty() && line.is_accepted() && settings::accepts(line) {
+    if !hidden.is_empty() && line.is_accepted() && settings::is_valid(line) {
         execute_again(&rest, hidden.into_iter().map(|(name, value)| (variable(name), value)));
     }
 }

@@ -504,8 +504,10 @@ impl RunProgress {
     pub(crate) fn measuring(&self) {
         self.ui.notice(&match self.plan.stop {
             Stop::DurationS(seconds) => format!("measuring for {}", Span::of_seconds(seconds)),
-            Stop::Transactions(number) => format!("measuring {} transactions", count(number)),
-            Stop::Rows(number) => format!("measuring {} rows", count(number)),
+            Stop::Transactions(transactions) => {
+                format!("measuring {} transactions", count(transactions))
+            }
+            Stop::Rows(rows) => format!("measuring {} rows", count(rows)),
         });
         self.bar.bar.set_draw_target(self.ui.draw_target());
         self.bar.bar.tick();

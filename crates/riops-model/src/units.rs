@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use format::{count, duration_us, percent, rate, whole};
+pub use format::{count, duration_us, nearest_integer, percent, rate};
 
 /// Gives each variant of an enumeration a text: lists the variants, and declares the function that returns the text.
 #[macro_export]
@@ -81,17 +81,17 @@ fn parse_decimal(text: &str) -> Option<(u64, i64)> {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<u32>().ok()?),
         None => (text, 0),
     };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = |part: &str| -> Option<String> {
         part.chars()
             .filter(|&character| character != '_')
             .map(|character| character.is_ascii_digit().then_some(character))
             .collect()
     };
-    let (whole, fraction) = (digits(whole)?, digits(fraction)?);
+    let (integer, fraction) = (digits(integer)?, digits(fraction)?);
     let fraction = fraction.trim_end_matches('0');
     let power = i64::from(exponent) - i64::try_from(fraction.len()).ok()?;
-    Some((format!("{whole}{fraction}").parse().ok()?, power))
+    Some((format!("{integer}{fraction}").parse().ok()?, power))
 }
 
 /// PostgreSQL's default block size, in bytes.
@@ -118,11 +118,11 @@ impl FromStr for Size {
 }
 
 fn parse_size(text: &str) -> Option<u64> {
-    let (number, unit_bytes) = split_size(text)?;
+    let (amount, unit_bytes) = split_size(text)?;
     let Some(unit_bytes) = unit_bytes else {
-        return parse_count(number);
+        return parse_count(amount);
     };
-    let (digits, power) = parse_decimal(number)?;
+    let (digits, power) = parse_decimal(amount)?;
     let scaled = u128::from(digits) * u128::from(unit_bytes);
     let factor = 10u128.checked_pow(u32::try_from(power.unsigned_abs()).ok()?)?;
     let bytes = if power < 0 { scaled.div_ceil(factor) } else { scaled.checked_mul(factor)? };
@@ -134,8 +134,8 @@ fn parse_size(text: &str) -> Option<u64> {
 /// Accepts the units of PostgreSQL's settings (`B`, `kB`, `MB`, `GB`, `TB`), case-insensitive; `G`, `GB` and
 /// `GiB` are equivalent.
 pub fn split_size(text: &str) -> Option<(&str, Option<u64>)> {
-    let number = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
-    let unit = text.strip_prefix(number)?.to_ascii_lowercase();
+    let amount = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
+    let unit = text.strip_prefix(amount)?.to_ascii_lowercase();
     let unit_bytes = match unit.as_str() {
         "" => None,
         "b" => Some(1),
@@ -145,7 +145,7 @@ pub fn split_size(text: &str) -> Option<(&str, Option<u64>)> {
         "t" | "tb" | "tib" => Some(1 << 40),
         _ => return None,
     };
-    Some((number.trim(), unit_bytes))
+    Some((amount.trim(), unit_bytes))
 }
 
 impl fmt::Display for Count {
@@ -192,7 +192,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
         let end = rest
             .find(|character: char| !character.is_ascii_digit() && character != '.')
             .unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(end);
+        let (amount, tail) = rest.split_at(end);
         let unit_end =
             tail.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(unit_end);
@@ -205,8 +205,8 @@ fn parse_duration(text: &str) -> Option<Duration> {
             "" if rest.len() == text.len() && tail.is_empty() => 1.0,
             _ => return None,
         };
-        let number: f64 = number.parse().ok()?;
-        total = total.checked_add(Duration::try_from_secs_f64(number * seconds).ok()?)?;
+        let amount: f64 = amount.parse().ok()?;
+        total = total.checked_add(Duration::try_from_secs_f64(amount * seconds).ok()?)?;
         rest = tail;
     }
     Some(total)

@@ -1,7 +1,7 @@
 //! The texts of an effect: ratios as changes, intervals, p-values, verdicts.
 
 use crate::document::Tone;
-use crate::table::{Column, word};
+use crate::table::{Column, text_column};
 use riops_model::stats::{Outcome, RatioInterval};
 use riops_model::units::format::{factor, rate};
 
@@ -47,8 +47,9 @@ pub(crate) struct IntervalColumn {
 
 impl IntervalColumn {
     /// Returns the column of all these intervals.
-    pub(crate) fn of(intervals: impl Iterator<Item = RatioInterval>) -> Self {
-        let mut levels: Vec<String> = intervals.map(|each| level_text(each.coverage)).collect();
+    pub(crate) fn for_intervals(intervals: impl Iterator<Item = RatioInterval>) -> Self {
+        let mut levels: Vec<String> =
+            intervals.map(|interval| level_text(interval.coverage)).collect();
         levels.dedup();
         let title = match levels.as_slice() {
             [] => format!("{USUAL_LEVEL} interval"),
@@ -60,7 +61,7 @@ impl IntervalColumn {
 
     /// Returns the column.
     pub(crate) fn column(&self) -> Column {
-        word(&self.title)
+        text_column(&self.title)
     }
 
     /// Returns the text of an interval.
@@ -128,8 +129,8 @@ mod tests {
     #[test]
     fn a_column_has_the_level_of_its_intervals() {
         let title = |levels: &[f64]| {
-            let of = levels.iter().map(|level| interval(0.9, 1.1, *level));
-            let column = IntervalColumn::of(of);
+            let intervals = levels.iter().map(|level| interval(0.9, 1.1, *level));
+            let column = IntervalColumn::for_intervals(intervals);
             (column.title.clone(), column.text(interval(0.9, 1.1, 0.95)))
         };
         let text = "-10.0% to +10.0%".to_owned();

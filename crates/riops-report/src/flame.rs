@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::record::{ProfileRecord, Stack};
 use riops_model::units::format::{count, percent, truncated};
 
@@ -186,19 +186,20 @@ fn counts(stacks: &[Stack]) -> (Counts, f64) {
 /// The functions with the most samples of their own.
 pub(super) fn functions(stacks: &[Stack]) -> Vec<(String, f64, f64)> {
     let (counts, all) = counts(stacks);
-    let share = |(name, (own, whole))| (name, own as f64 / all, whole as f64 / all);
-    let mut found: Vec<(String, f64, f64)> = counts.into_iter().map(share).collect();
-    found.sort_by(|one, other| other.1.total_cmp(&one.1));
-    found.truncate(FUNCTIONS_MAX);
-    found
+    let share = |(name, (own, total))| (name, own as f64 / all, total as f64 / all);
+    let mut shares: Vec<(String, f64, f64)> = counts.into_iter().map(share).collect();
+    shares.sort_by(|one, other| other.1.total_cmp(&one.1));
+    shares.truncate(FUNCTIONS_MAX);
+    shares
 }
 
 /// The functions of a profile.
 pub(super) fn table(profile: &ProfileRecord) -> Option<Table> {
-    let rows = functions(&profile.stacks()).into_iter().map(|(name, own, whole)| {
-        vec![name.into(), Cell::from(percent(own)).with_bar(own), percent(whole).into()]
+    let rows = functions(&profile.stacks()).into_iter().map(|(name, own, total)| {
+        vec![name.into(), Cell::from(percent(own)).with_bar(own), percent(total).into()]
     });
-    let columns = [word("function"), number("share"), number("with called functions")];
+    let columns =
+        [text_column("function"), number_column("share"), number_column("with called functions")];
     Table::new("functions", columns, rows).filled()
 }
 
@@ -210,17 +211,18 @@ pub(super) fn changed(title: String, a: &[Stack], b: &[Stack]) -> Option<Table> 
     let ((of_a, all_a), (of_b, all_b)) = (counts(a), counts(b));
     let names = of_a.keys().chain(of_b.keys().filter(|name| !of_a.contains_key(*name)));
     let share = |counts: &Counts, all: f64, name: &String| {
-        counts.get(name).map_or(0.0, |(_, whole)| *whole as f64 / all)
+        counts.get(name).map_or(0.0, |(_, total)| *total as f64 / all)
     };
-    let mut found: Vec<_> =
+    let mut changes: Vec<_> =
         names.map(|name| (name, share(&of_a, all_a, name), share(&of_b, all_b, name))).collect();
-    found.sort_by(|one, other| (other.2 - other.1).abs().total_cmp(&(one.2 - one.1).abs()));
-    let rows = found.into_iter().take(FUNCTIONS_MAX).map(|(name, a, b)| {
+    changes.sort_by(|one, other| (other.2 - other.1).abs().total_cmp(&(one.2 - one.1).abs()));
+    let rows = changes.into_iter().take(FUNCTIONS_MAX).map(|(name, a, b)| {
         let sign = if b < a { '-' } else { '+' };
         let change = format!("{sign}{}", percent((b - a).abs()));
         vec![name.as_str().into(), percent(a).into(), percent(b).into(), change.into()]
     });
-    let columns = [word("function"), number("A"), number("B"), number("change")];
+    let columns =
+        [text_column("function"), number_column("A"), number_column("B"), number_column("change")];
     Table::new(title, columns, rows).filled()
 }
 
@@ -228,8 +230,9 @@ pub(super) fn changed(title: String, a: &[Stack], b: &[Stack]) -> Option<Table> 
 mod tests {
     use super::*;
 
-    fn stacks(of: &[(&str, u64)]) -> Vec<Stack> {
-        of.iter()
+    fn stacks(counts: &[(&str, u64)]) -> Vec<Stack> {
+        counts
+            .iter()
             .map(|(stack, samples)| (stack.split(';').map(str::to_owned).collect(), *samples))
             .collect()
     }
@@ -237,24 +240,24 @@ mod tests {
     #[test]
     fn functions_are_as_wide_as_their_share_and_above_their_callers() {
         let stacks = stacks(&[("main;scan;read", 60), ("main;sort", 40)]);
-        let found = draw("t", String::new(), [&[], &stacks]).unwrap();
-        let frame = |name: &str| found.frames.iter().find(|frame| frame.text == name).unwrap();
+        let graph = draw("t", String::new(), [&[], &stacks]).unwrap();
+        let frame = |name: &str| graph.frames.iter().find(|frame| frame.text == name).unwrap();
         assert_eq!((frame("main").x, frame("main").width, frame("main").y), (0.0, 1_000.0, 32.0));
         assert_eq!((frame("scan").width, frame("scan").y), (600.0, 16.0));
         assert_eq!((frame("sort").x, frame("sort").width), (600.0, 400.0));
         assert_eq!(frame("read").title, "read: 60%");
-        assert_eq!(found.height, 48.0);
+        assert_eq!(graph.height, 48.0);
         assert_eq!(functions(&stacks)[0], ("read".to_owned(), 0.6, 0.6));
         assert_eq!(draw("t", String::new(), [&stacks, &[]]), None);
     }
 
     #[test]
-    fn a_difference_shows_what_became_more() {
+    fn a_difference_shows_the_functions_with_more_samples() {
         let (a, b) =
             (stacks(&[("main;scan", 100)]), stacks(&[("main;scan", 50), ("main;jit", 50)]));
-        let found = difference(&a, &b).unwrap();
+        let graph = difference(&a, &b).unwrap();
         let class = |name: &str| {
-            found.frames.iter().find(|frame| frame.text == name).unwrap().class.clone()
+            graph.frames.iter().find(|frame| frame.text == name).unwrap().class.clone()
         };
         assert_eq!(
             (class("jit"), class("scan"), class("main")),

@@ -17,12 +17,12 @@ use riops_model::units::text::json_text;
 /// All forms of a record; the first is the default.
 pub static FORMS: [Form; 13] = [
     Form::new("text", |_| true, |record, extras| Ok(Rendered::Text(run::printed(record, extras)))),
-    whole("json", |record, _| Ok(Rendered::Data(json_text(record)?))),
-    whole("csv", |record, _| exported(record, ExportFormat::Csv(CsvRows::Stages))),
-    whole("markdown", |record, _| Ok(Rendered::Data(page::markdown(from_ref(record), None)))),
-    whole("html", |record, _| Ok(Rendered::Page(page::html(from_ref(record), None)?))),
-    whole("png", |record, _| Ok(Rendered::Images(page::images(record)?))),
-    whole("openmetrics", |record, _| exported(record, ExportFormat::OpenMetrics)),
+    common_form("json", |record, _| Ok(Rendered::Data(json_text(record)?))),
+    common_form("csv", |record, _| exported(record, ExportFormat::Csv(CsvRows::Stages))),
+    common_form("markdown", |record, _| Ok(Rendered::Data(page::markdown(from_ref(record), None)))),
+    common_form("html", |record, _| Ok(Rendered::Page(page::html(from_ref(record), None)?))),
+    common_form("png", |record, _| Ok(Rendered::Images(page::images(record)?))),
+    common_form("openmetrics", |record, _| exported(record, ExportFormat::OpenMetrics)),
     pgio::FORM,
     sysbench::V1_0,
     sysbench::V1_1,
@@ -32,7 +32,7 @@ pub static FORMS: [Form; 13] = [
 ];
 
 /// A form of every record, without the histogram that was requested.
-const fn whole(name: &'static str, print: Print) -> Form {
+const fn common_form(name: &'static str, print: Print) -> Form {
     Form { has_histogram: false, ..Form::new(name, |_| true, print) }
 }
 

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_terms_are_those_of_the_page_without_its_marks() {
+    fn the_terms_match_the_page_without_its_marks() {
         let terms = terms();
         let meaning =
             |name| terms.iter().find(|(term, _)| *term == name).map(|(_, text)| text.as_str());

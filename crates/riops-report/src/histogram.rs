@@ -35,7 +35,7 @@ struct Bucket {
 pub(super) fn histogram_text(record: &Record, scale: Scale, buckets: usize) -> String {
     let mut text = String::new();
     for stage in &record.stages {
-        for times in Times::of(stage) {
+        for times in Times::from_stage(stage) {
             if !text.is_empty() {
                 text.push('\n');
             }
@@ -49,7 +49,7 @@ pub(super) fn histogram_text(record: &Record, scale: Scale, buckets: usize) -> S
                 "{stage_name}{} in µs{}, histogram is per {}",
                 times.name,
                 times.start,
-                words::of(&record.plan.work).latency_of(stage)
+                words::for_work(&record.plan.work).latency_of(stage)
             );
             times_text(&mut text, &times, scale, buckets);
         }
@@ -67,17 +67,17 @@ struct Times<'a> {
 
 impl<'a> Times<'a> {
     /// Returns the latencies of a stage; with a rate the response times, then the service times.
-    fn of(stage: &'a StageRecord) -> Vec<Self> {
-        let each = &stage.session_loop;
-        let service = if each.response_us.is_some() {
+    fn from_stage(stage: &'a StageRecord) -> Vec<Self> {
+        let session_loop = &stage.session_loop;
+        let service = if session_loop.response_us.is_some() {
             ("service time", " (from the send)")
         } else {
             ("latency", "")
         };
         let response = ("response time", " (from the intended start)");
         [
-            (response, &each.response_us, &each.response_histogram),
-            (service, &each.service_us, &each.histogram),
+            (response, &session_loop.response_us, &session_loop.response_histogram),
+            (service, &session_loop.service_us, &session_loop.histogram),
         ]
         .into_iter()
         .filter_map(|((name, start), latency, histogram)| {
@@ -99,16 +99,16 @@ fn times_text(text: &mut String, times: &Times<'_>, scale: Scale, buckets: usize
     let _ = writeln!(text, "# variance           = {:.3}", latency.stdev.powi(2));
     let buckets = into_buckets(histogram, latency, scale, buckets);
     let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0);
-    let each = most.div_ceil(BAR_WIDTH).max(1);
-    let _ = writeln!(text, "# each ■ is a count of {}", count(each));
-    let width = |number: &dyn Fn(&Bucket) -> String| {
-        buckets.iter().map(|bucket| number(bucket).len()).max().unwrap_or(0)
+    let step = most.div_ceil(BAR_WIDTH).max(1);
+    let _ = writeln!(text, "# each ■ is a count of {}", count(step));
+    let width = |shown: &dyn Fn(&Bucket) -> String| {
+        buckets.iter().map(|bucket| shown(bucket).len()).max().unwrap_or(0)
     };
     let bound = |bound: f64| format!("{bound:.0}");
     let (from, to) = (width(&|bucket| bound(bucket.from)), width(&|bucket| bound(bucket.to)));
     let counts = width(&|bucket| bucket.count.to_string());
     for bucket in &buckets {
-        let bar = "■".repeat(usize::try_from(bucket.count / each).unwrap_or(0));
+        let bar = "■".repeat(usize::try_from(bucket.count / step).unwrap_or(0));
         let line = format!(
             "{:>from$} .. {:>to$} [ {:>counts$} ]: {bar}",
             bound(bucket.from),
@@ -129,15 +129,15 @@ fn into_buckets(
     let (min, max, buckets) = (latency.min, latency.max, buckets.max(1));
     // Zero has no logarithm.
     let start = if scale == Scale::Log { min.max(1e-3) } else { min };
-    let bound = |number: usize| {
-        let share = number as f64 / buckets as f64;
+    let bound = |position: usize| {
+        let share = position as f64 / buckets as f64;
         match scale {
             Scale::Linear => start + (max - start) * share,
             Scale::Log => start * (max / start).powf(share),
         }
     };
-    let mut found: Vec<_> = (0..buckets)
-        .map(|number| Bucket { from: bound(number), to: bound(number + 1), count: 0 })
+    let mut counted: Vec<_> = (0..buckets)
+        .map(|position| Bucket { from: bound(position), to: bound(position + 1), count: 0 })
         .collect();
     let mut bucket = 0;
     for (latency, count) in histogram.recorded() {
@@ -145,11 +145,11 @@ fn into_buckets(
         while bucket + 1 < buckets && us >= bound(bucket + 1) {
             bucket += 1;
         }
-        if let Some(bucket) = found.get_mut(bucket) {
+        if let Some(bucket) = counted.get_mut(bucket) {
             bucket.count += count;
         }
     }
-    found
+    counted
 }
 
 #[cfg(test)]
@@ -177,11 +177,11 @@ mod tests {
             let histogram = histogram(&latencies);
             let summary = histogram.summary().unwrap();
             let scale = if log { Scale::Log } else { Scale::Linear };
-            let found = into_buckets(&histogram, &summary, scale, buckets);
-            prop_assert_eq!(found.len(), buckets);
-            let total: u64 = found.iter().map(|bucket| bucket.count).sum();
+            let counted = into_buckets(&histogram, &summary, scale, buckets);
+            prop_assert_eq!(counted.len(), buckets);
+            let total: u64 = counted.iter().map(|bucket| bucket.count).sum();
             prop_assert_eq!(total, latencies.len() as u64);
-            prop_assert!(found.windows(2).all(|pair| (pair[0].to - pair[1].from).abs() < 1e-9));
+            prop_assert!(counted.windows(2).all(|pair| (pair[0].to - pair[1].from).abs() < 1e-9));
         }
     }
 
@@ -201,12 +201,12 @@ mod tests {
     #[test]
     fn with_a_rate_the_response_times_precede_the_service_times() {
         let mut record = example_record();
-        let each = &mut record.stages[0].session_loop;
+        let session_loop = &mut record.stages[0].session_loop;
         let (service, response) = (histogram(&[7_800; 10]), histogram(&[2_850_000; 10]));
-        each.service_us = service.summary();
-        each.histogram = Some(service.stored().unwrap());
-        each.response_us = response.summary();
-        each.response_histogram = Some(response.stored().unwrap());
+        session_loop.service_us = service.summary();
+        session_loop.histogram = Some(service.stored().unwrap());
+        session_loop.response_us = response.summary();
+        session_loop.response_histogram = Some(response.stored().unwrap());
         let text = histogram_text(&record, Scale::Linear, 2);
         let lines: Vec<_> = text.lines().filter(|line| line.contains("µs")).collect();
         assert_eq!(

@@ -51,7 +51,10 @@ fn reported_text(reported: &ReportedLatency) -> String {
     .flatten()
     .collect();
     let percentiles = reported.percentiles.iter();
-    parts.extend(percentiles.map(|each| format!("p{} {}", each.percent, duration_us(each.us))));
+    parts.extend(
+        percentiles
+            .map(|percentile| format!("p{} {}", percentile.percent, duration_us(percentile.us))),
+    );
     parts.extend(named("max", reported.max_us));
     parts.join(" · ")
 }

@@ -32,8 +32,8 @@ fn decimals(seconds: f64) -> usize {
 /// The counters that are not zero.
 pub(super) fn asides(counts: &[(u64, &str)]) -> String {
     let mut text = String::new();
-    for (number, what) in counts.iter().filter(|(number, _)| *number > 0) {
-        let _ = write!(text, " · {} {what}", count(*number));
+    for (value, what) in counts.iter().filter(|(value, _)| *value > 0) {
+        let _ = write!(text, " · {} {what}", count(*value));
     }
     text
 }
@@ -47,11 +47,13 @@ pub(super) fn latencies(point: &Point, plan: &Plan) -> (&'static str, Vec<String
     if Statistic::of_series().next().and_then(|first| first.of_users(point)).is_none() {
         return (label, Vec::new());
     }
-    let found = Statistic::of_series().filter_map(|each| Some((each, each.of_users(point)?)));
-    let found: Vec<_> = found.collect();
-    let mut parts: Vec<_> = found.iter().map(|(each, us)| text(each.name, *us)).collect();
+    let latencies = Statistic::of_series()
+        .filter_map(|statistic| Some((statistic, statistic.of_users(point)?)));
+    let latencies: Vec<_> = latencies.collect();
+    let mut parts: Vec<_> =
+        latencies.iter().map(|(statistic, us)| text(statistic.name, *us)).collect();
     let percent = plan.percentile;
-    let is_shown = found.iter().any(|(each, _)| each.percent == Some(percent));
+    let is_shown = latencies.iter().any(|(statistic, _)| statistic.percent == Some(percent));
     if let Some(us) = point.percentile_us.filter(|_| !is_shown) {
         parts.insert(1, text(&format!("p{percent}"), us));
     }
@@ -63,7 +65,7 @@ pub(super) fn latencies(point: &Point, plan: &Plan) -> (&'static str, Vec<String
 
 /// Counts that are shown if they are not zero.
 pub(super) fn counters(counts: &LiveTotals, backlog: Option<u64>) -> [(u64, &'static str); 5] {
-    let noun = |number: u64, one, several| (number, if number == 1 { one } else { several });
+    let noun = |value: u64, one, several| (value, if value == 1 { one } else { several });
     [
         noun(counts.errors, "error", "errors"),
         noun(counts.retries, "retry", "retries"),
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn a_time_has_as_many_decimals_as_the_intervals_need() {
         let times = |interval_s: f64| {
-            [1.0, 2.0, 3.0].map(|number| seconds(number * interval_s, &every(interval_s), 0))
+            [1.0, 2.0, 3.0].map(|intervals| seconds(intervals * interval_s, &every(interval_s), 0))
         };
         assert_eq!(times(0.25), ["0.25", "0.50", "0.75"]);
         assert_eq!(times(0.1), ["0.1", "0.2", "0.3"]);

@@ -7,11 +7,15 @@ use riops_model::units::format::{bounded, duration_us};
 
 /// All percentiles in one line, and which ones a few stalls hide.
 pub(super) fn latency_text(latency: &LatencySummary) -> String {
-    let text = |each: &Statistic| Some(format!("{} {}", each.name, statistic_text(each, latency)?));
+    let text = |statistic: &Statistic| {
+        Some(format!("{} {}", statistic.name, statistic_text(statistic, latency)?))
+    };
     let shown = Statistic::percentiles().filter_map(text).collect::<Vec<_>>().join(" · ");
-    let is_hidden =
-        |each: &&Statistic| each.percent.is_some_and(|of| latency.is_hidden_by_stalls(of));
-    let hidden: Vec<_> = Statistic::percentiles().filter(is_hidden).map(|each| each.name).collect();
+    let is_hidden = |statistic: &&Statistic| {
+        statistic.percent.is_some_and(|percent| latency.is_hidden_by_stalls(percent))
+    };
+    let hidden: Vec<_> =
+        Statistic::percentiles().filter(is_hidden).map(|statistic| statistic.name).collect();
     let hidden = match *hidden {
         [] => return shown,
         [only] => only.to_owned(),
@@ -22,7 +26,7 @@ pub(super) fn latency_text(latency: &LatencySummary) -> String {
 
 /// A statistic, marked if it is only a lower bound.
 pub(super) fn statistic_text(statistic: &Statistic, latency: &LatencySummary) -> Option<String> {
-    let value = duration_us(statistic.of(latency)?);
+    let value = duration_us(statistic.value(latency)?);
     Some(bounded(value, statistic.is_bound(latency)))
 }
 

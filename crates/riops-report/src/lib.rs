@@ -69,12 +69,12 @@ use riops_model::record::{Point, Record};
 
 /// The main result of a run.
 pub fn headline(record: &Record) -> Headline {
-    words::of(&record.plan.work).best(record)
+    words::for_work(&record.plan.work).best(record)
 }
 
 /// One interval of a run with this plan, as a line of a log.
 pub fn interval_line(point: &Point, plan: &Plan) -> String {
-    words::of(&plan.work).interval_line(point, plan)
+    words::for_work(&plan.work).interval_line(point, plan)
 }
 
 #[cfg(test)]

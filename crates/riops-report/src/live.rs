@@ -51,8 +51,8 @@ impl LiveView {
         if self.rates.len() == CURVE_COLUMNS {
             self.rates.pop_front();
         }
-        let number = Figure::throughput_of(&self.plan.work).count_in(point);
-        self.rates.push_back(number as f64 / point.seconds.max(f64::MIN_POSITIVE));
+        let counted = Figure::throughput_of(&self.plan.work).count_in(point);
+        self.rates.push_back(counted as f64 / point.seconds.max(f64::MIN_POSITIVE));
         self.last = Some(point.clone());
     }
 
@@ -97,7 +97,7 @@ impl LiveView {
     }
 
     fn headline(&self) -> String {
-        let unit = words::of(&self.plan.work).measure().unit();
+        let unit = words::for_work(&self.plan.work).measure().unit();
         format!("{} {unit}", rate(self.rates.back().copied().unwrap_or_default()))
     }
 
@@ -113,8 +113,8 @@ impl LiveView {
     fn counts(&self) -> String {
         let backlog = self.last.as_ref().and_then(|point| point.backlog);
         let counters = counters(&self.totals, backlog).into_iter();
-        let counters = counters.filter(|(number, _)| *number > 0);
-        let texts = counters.map(|(number, name)| format!("{} {name}", count(number)));
+        let counters = counters.filter(|(value, _)| *value > 0);
+        let texts = counters.map(|(value, name)| format!("{} {name}", count(value)));
         texts.collect::<Vec<_>>().join(" · ")
     }
 
@@ -124,7 +124,7 @@ impl LiveView {
         if self.last.is_none() {
             return document;
         }
-        let measure = words::of(&self.plan.work).measure();
+        let measure = words::for_work(&self.plan.work).measure();
         document.line(measure.name, format!("{}  {}", self.headline(), self.curve()));
         let (label, latencies) = self.latencies();
         document.line(label, latencies);

@@ -78,7 +78,7 @@ pub(super) fn families(runs: &[LiveRun]) -> Vec<Family> {
         family(PREPARED_ROWS, &labeled, prepared),
     ];
     let stages = runs.iter().flat_map(|run| run.stages.iter().map(move |stage| (run, stage)));
-    let stages: Vec<_> = stages.map(|(run, stage)| (of(run, stage), stage)).collect();
+    let stages: Vec<_> = stages.map(|(run, stage)| (stage_labels(run, stage), stage)).collect();
     let of_loop = |stage: &LiveStage| stage.statement_s.is_none().then_some(stage.totals);
     families.extend(
         COUNTS.map(|count| {
@@ -96,12 +96,12 @@ pub(super) fn families(runs: &[LiveRun]) -> Vec<Family> {
 fn of_last(runs: &[LiveRun]) -> Vec<Family> {
     let last = runs.iter().filter_map(|run| {
         let stage = run.stages.last()?;
-        Some((of(run, stage), stage.last.as_ref()?))
+        Some((stage_labels(run, stage), stage.last.as_ref()?))
     });
     let last: Vec<(Labels, &Point)> = last.collect();
     let mut families = vec![family(INTERVAL, &last, |point| Some(point.seconds))];
     let rate = |(metric, count): (Metric, &Count)| {
-        family(metric, &last, |point| per_second((count.of)(point)?, point))
+        family(metric, &last, |point| per_second((count.in_interval)(point)?, point))
     };
     families.extend(RATES.map(rate));
     families.push(family(BACKLOG, &last, |point| point.backlog.map(|count| count as f64)));
@@ -149,11 +149,11 @@ fn run_labels(run: &LiveRun) -> Labels {
 }
 
 /// Returns the labels of a stage.
-fn of(run: &LiveRun, stage: &LiveStage) -> Labels {
+fn stage_labels(run: &LiveRun, stage: &LiveStage) -> Labels {
     // The stages of one run may have the same name, but the labels of a sample must be unique.
     let same = run.stages.iter().filter(|other| other.name == stage.name);
-    let number = same.take_while(|other| !std::ptr::eq(*other, stage)).count();
-    let again = if number == 0 { String::new() } else { format!(" ({})", number + 1) };
+    let position = same.take_while(|other| !std::ptr::eq(*other, stage)).count();
+    let again = if position == 0 { String::new() } else { format!(" ({})", position + 1) };
     with(&run_labels(run), "stage", &format!("{}{again}", stage.name))
 }
 

@@ -107,8 +107,11 @@ pub(super) fn quantiles(
     point: &Point,
     kind: LatencyKind,
 ) -> impl Iterator<Item = ((String, String), f64)> {
-    Statistic::of_series().filter_map(move |each| {
-        Some((("quantile".to_owned(), each.quantile()?), each.of_point(point, kind)? / 1e6))
+    Statistic::of_series().filter_map(move |statistic| {
+        Some((
+            ("quantile".to_owned(), statistic.quantile()?),
+            statistic.of_point(point, kind)? / 1e6,
+        ))
     })
 }
 
@@ -198,7 +201,7 @@ impl MetricsText {
         if !labels.is_empty() {
             self.text.push('}');
         }
-        let _ = write!(self.text, " {}", number(value));
+        let _ = write!(self.text, " {}", number_text(value));
         if let Some(at) = at {
             let ms = at.as_millisecond();
             let _ = match self.format {
@@ -248,11 +251,11 @@ pub fn tag_label(key: &str) -> String {
 }
 
 /// A number as both formats read it: the shortest text that gives the same number.
-fn number(value: f64) -> String {
+fn number_text(value: f64) -> String {
     match value {
         f64::INFINITY => "+Inf".to_owned(),
         f64::NEG_INFINITY => "-Inf".to_owned(),
-        number => number.to_string(),
+        finite => finite.to_string(),
     }
 }
 
@@ -324,7 +327,7 @@ mod tests {
 
         #[test]
         fn a_number_reads_as_it_was(value in any::<f64>().prop_filter("finite", |x| x.is_finite())) {
-            prop_assert_eq!(number(value).parse::<f64>(), Ok(value));
+            prop_assert_eq!(number_text(value).parse::<f64>(), Ok(value));
         }
     }
 }

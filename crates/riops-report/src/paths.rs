@@ -18,7 +18,10 @@ pub(super) struct CheckedPath<'a> {
 
 impl<'a> CheckedPath<'a> {
     /// Groups the checks by their expected access path, as `name` shows it.
-    pub(super) fn of(accesses: &'a [AccessRecord], name: impl Fn(&str) -> String) -> Vec<Self> {
+    pub(super) fn group_accesses(
+        accesses: &'a [AccessRecord],
+        name: impl Fn(&str) -> String,
+    ) -> Vec<Self> {
         let mut paths: IndexMap<String, Vec<&AccessRecord>> = IndexMap::new();
         for access in accesses {
             // No plan of the statement was found.
@@ -95,7 +98,7 @@ mod tests {
     fn with(change: impl Fn(&mut Vec<AccessRecord>)) -> (&'static str, String, Option<String>) {
         let mut accesses = example_record().accesses;
         change(&mut accesses);
-        let paths = CheckedPath::of(&accesses, str::to_owned);
+        let paths = CheckedPath::group_accesses(&accesses, str::to_owned);
         assert_eq!(paths.len(), 1);
         (paths[0].verdict(), paths[0].checked(), paths[0].unchecked())
     }
@@ -107,13 +110,13 @@ mod tests {
 
     #[test]
     fn a_check_that_failed_in_all_sessions_is_not_listed() {
-        let found = with(|accesses| {
+        let shown = with(|accesses| {
             let last = accesses.len() - 1;
             accesses[last] = failed(&accesses[last]);
         });
         let unchecked = "NOT CHECKED after the run by 2 sessions: EXPLAIN failed: canceled";
         let checked = "checked before and during the run".to_owned();
-        assert_eq!(found, ("as expected", checked, Some(unchecked.to_owned())));
+        assert_eq!(shown, ("as expected", checked, Some(unchecked.to_owned())));
     }
 
     #[test]
@@ -141,7 +144,7 @@ mod tests {
     fn an_access_path_that_changed_once_is_not_as_expected() {
         let mut record = example_record();
         record.accesses[1].held = false;
-        let paths = CheckedPath::of(&record.accesses, str::to_owned);
+        let paths = CheckedPath::group_accesses(&record.accesses, str::to_owned);
         assert_eq!((paths.len(), paths[0].verdict()), (1, "CHANGED"));
         assert_eq!(paths[0].checked(), "checked before, during and after the run");
     }

@@ -97,7 +97,7 @@ mod tests {
                 (series.split('{').next().unwrap().to_owned(), value.parse().unwrap())
             })
             .collect();
-        let mut found: Vec<(String, f64)> = message
+        let mut samples: Vec<(String, f64)> = message
             .series
             .iter()
             .map(|series| {
@@ -109,8 +109,8 @@ mod tests {
             .collect();
         let by_name = |one: &(String, f64), two: &(String, f64)| one.partial_cmp(two).unwrap();
         expected.sort_by(by_name);
-        found.sort_by(by_name);
-        assert_eq!(found, expected);
-        assert!(found.contains(&("riops_transactions_total".to_owned(), 250.0)));
+        samples.sort_by(by_name);
+        assert_eq!(samples, expected);
+        assert!(samples.contains(&("riops_transactions_total".to_owned(), 250.0)));
     }
 }

@@ -15,11 +15,13 @@ pub fn script_title(script: &Script) -> String {
 /// Returns the lines about one statement.
 pub fn script_statement(checked: &CheckedStatement) -> String {
     let mut lines =
-        vec![String::new(), format!("command {}, line {}", checked.number, checked.line)];
+        vec![String::new(), format!("command {}, line {}", checked.command, checked.line)];
     lines.extend(checked.sql.lines().map(|line| format!("  {line}")));
     let parameters = (1..).zip(&checked.parameters);
-    lines.extend(parameters.map(|(number, parameter)| {
-        format!("    ${number} = :{}  {}", parameter.variable, parameter.kind).trim_end().to_owned()
+    lines.extend(parameters.map(|(position, parameter)| {
+        format!("    ${position} = :{}  {}", parameter.variable, parameter.kind)
+            .trim_end()
+            .to_owned()
     }));
     match &checked.finding {
         Finding::Plan(plan) => {

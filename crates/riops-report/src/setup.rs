@@ -58,13 +58,13 @@ mod tests {
 
     #[test]
     fn marks_are_part_of_the_badge() {
-        let of = |status, marks| {
+        let shown = |status, marks| {
             let Badge { text, tone } = badge(Validity::Valid, status, marks);
             (text, tone)
         };
-        assert_eq!(of("done", ""), ("valid".to_owned(), Tone::Good));
-        assert_eq!(of("done", "not steady"), ("valid, not steady".to_owned(), Tone::Warn));
-        assert_eq!(of("done", "breached"), ("valid, breached".to_owned(), Tone::Bad));
-        assert_eq!(of("interrupted", ""), ("valid, interrupted".to_owned(), Tone::Warn));
+        assert_eq!(shown("done", ""), ("valid".to_owned(), Tone::Good));
+        assert_eq!(shown("done", "not steady"), ("valid, not steady".to_owned(), Tone::Warn));
+        assert_eq!(shown("done", "breached"), ("valid, breached".to_owned(), Tone::Bad));
+        assert_eq!(shown("interrupted", ""), ("valid, interrupted".to_owned(), Tone::Warn));
     }
 }

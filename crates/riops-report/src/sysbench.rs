@@ -63,7 +63,7 @@ pub(super) fn events_per_transaction(plan: &Plan) -> u64 {
 
 /// Formats one interval exactly as sysbench does.
 pub(super) fn sysbench_interval(point: &Point, plan: &Plan) -> String {
-    let per_s = |number: u64| number as f64 / point.seconds;
+    let per_s = |count: u64| count as f64 / point.seconds;
     let queries = point.queries;
     format!(
         "[ {}s ] thds: {} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{}%): {:.2} err/s: {:.2} reconn/s: {:.2}",

@@ -34,13 +34,13 @@ impl Column {
 }
 
 /// A column of texts.
-pub fn word(title: impl Into<String>) -> Column {
+pub fn text_column(title: impl Into<String>) -> Column {
     Column { title: title.into(), number: false, optional: false, drawn: false }
 }
 
 /// A column of numbers.
-pub fn number(title: impl Into<String>) -> Column {
-    Column { number: true, ..word(title) }
+pub fn number_column(title: impl Into<String>) -> Column {
+    Column { number: true, ..text_column(title) }
 }
 
 /// A table: columns, and rows with a cell for each.
@@ -74,7 +74,7 @@ impl Table {
     }
 
     /// Returns a table of one row for each of `items`. All rows have the same columns, each with its cell.
-    pub(super) fn of<R, C: IntoIterator<Item = (Column, Cell)>>(
+    pub(super) fn from_items<R, C: IntoIterator<Item = (Column, Cell)>>(
         title: impl Into<String>,
         items: impl IntoIterator<Item = R>,
         row: impl Fn(R) -> C,
@@ -100,7 +100,7 @@ impl Table {
 }
 
 fn used<T>(all: Vec<T>, is_used: &[bool]) -> Vec<T> {
-    all.into_iter().zip(is_used).filter_map(|(each, is_used)| is_used.then_some(each)).collect()
+    all.into_iter().zip(is_used).filter_map(|(item, is_used)| is_used.then_some(item)).collect()
 }
 
 /// A cell of a table. Without a value, its text is `n/a`.

@@ -49,9 +49,9 @@ impl Buffers {
     }
 
     /// Returns the address of an entry of the list.
-    fn entry(&self, number: u16) -> *mut BufRingEntry {
+    fn entry(&self, position: u16) -> *mut BufRingEntry {
         let size = size_of::<BufRingEntry>();
-        self.list.at(usize::from(number) * size, size).cast()
+        self.list.at(usize::from(position) * size, size).cast()
     }
 
     /// Hands a buffer to the kernel.

@@ -427,7 +427,7 @@ impl Ring {
         // After an error, the bytes that the peer sent before are still to be received, and then the error or the
         // end of the stream.
         if let Ok(count) = u32::try_from(result)
-            && !self.parts.sent.sent(origin.buffer, count)
+            && !self.parts.sent.note_sent(origin.buffer, count)
             && self.current(origin).is_some()
         {
             self.push_send(origin)?;

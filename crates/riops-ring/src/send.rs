@@ -59,7 +59,7 @@ impl Buffers {
     }
 
     /// Records that the kernel has sent `count` bytes. Returns whether it has sent all.
-    pub(crate) fn sent(&mut self, buffer: u16, count: u32) -> bool {
+    pub(crate) fn note_sent(&mut self, buffer: u16, count: u32) -> bool {
         let Some(unsent) = self.unsent.get_mut(usize::from(buffer)) else {
             return true;
         };
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!((length, buffers.take(b"d")), (BYTES, None));
         assert_ne!(first, second);
         assert_eq!(buffers.free.len(), 0);
-        assert!(!buffers.sent(first, 2) && buffers.sent(first, 1));
+        assert!(!buffers.note_sent(first, 2) && buffers.note_sent(first, 1));
         buffers.free.push(first);
         assert_eq!(buffers.take(b"d"), Some((first, 1)));
     }

@@ -44,14 +44,14 @@ pub enum EvaluateError {
     #[error("random range is too large")]
     RangeTooLarge,
     /// A parameter of a random function is out of its range.
-    #[error("{function} parameter must be {expected} (not {found})")]
+    #[error("{function} parameter must be {expected} (not {value})")]
     Parameter {
         /// Name of the function.
         function: &'static str,
         /// Its range.
         expected: &'static str,
         /// The value.
-        found: f64,
+        value: f64,
     },
     /// A permutation of no numbers.
     #[error("permute size parameter must be greater than zero")]
@@ -241,7 +241,7 @@ impl Context<'_> {
                 } else {
                     Some(int(first)?.cmp(&int(second)?))
                 };
-                Ok(Value::Boolean(compare(function, ordering)))
+                Ok(Value::Boolean(is_satisfied(function, ordering)))
             }
             Function::Modulo => match (int(first)?, int(second)?) {
                 (_, 0) => Err(EvaluateError::DivisionByZero),
@@ -290,24 +290,24 @@ impl Context<'_> {
         }
         // Also refuses NaN.
         let require = |is_valid: fn(f64) -> bool, function, expected| {
-            let found = double(parameter)?;
-            if is_valid(found) {
-                return Ok(found);
+            let value = double(parameter)?;
+            if is_valid(value) {
+                return Ok(value);
             }
-            Err(EvaluateError::Parameter { function, expected, found })
+            Err(EvaluateError::Parameter { function, expected, value })
         };
         Ok(Value::Int(match function {
             Function::RandomExponential => {
-                let parameter = require(|found| found > 0.0, "exponential", "greater than zero")?;
+                let parameter = require(|value| value > 0.0, "exponential", "greater than zero")?;
                 self.random.exponential(low, high, parameter)
             }
             Function::RandomGaussian => {
-                let valid = |found| found >= GAUSSIAN_MIN;
+                let valid = |value| value >= GAUSSIAN_MIN;
                 let parameter = require(valid, "gaussian", "at least 2")?;
                 self.random.gaussian(low, high, parameter)
             }
             Function::RandomZipfian => {
-                let valid = |found| ZIPFIAN.contains(&found);
+                let valid = |value| ZIPFIAN.contains(&value);
                 let parameter = require(valid, "zipfian", "in range [1.001, 1000]")?;
                 self.random.zipfian(low, high, parameter)
             }
@@ -373,7 +373,7 @@ fn double_arithmetic(function: Function, left: f64, right: f64) -> Result<Value,
 }
 
 /// Nothing is equal to NaN, or less.
-fn compare(function: Function, ordering: Option<Ordering>) -> bool {
+fn is_satisfied(function: Function, ordering: Option<Ordering>) -> bool {
     match function {
         Function::Equal => ordering.is_some_and(Ordering::is_eq),
         Function::NotEqual => !ordering.is_some_and(Ordering::is_eq),

@@ -70,8 +70,8 @@ const NAMES: [(&str, Function); 21] = [
 impl Function {
     /// Returns the function with this name, in any case.
     pub fn find(name: &str) -> Option<Self> {
-        let found = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, function)| *function)
+        let entry = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        entry.map(|(_, function)| *function)
     }
 
     /// Checks the number of arguments; returns what is wrong with it.

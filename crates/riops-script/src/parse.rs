@@ -254,7 +254,7 @@ impl<'a> Parser<'a> {
 
     /// Makes a condition that is not true continue at a command.
     fn link_condition(&mut self, condition: Option<usize>, to: usize) {
-        let command = condition.and_then(|number| self.commands.get_mut(number));
+        let command = condition.and_then(|position| self.commands.get_mut(position));
         if let Some(Action::If { otherwise, .. } | Action::ElseIf { otherwise, .. }) =
             command.map(|command| &mut command.action)
         {
@@ -264,10 +264,10 @@ impl<'a> Parser<'a> {
 
     /// Makes the ends of branches continue at a command.
     fn link_ends(&mut self, ends: &[usize], to: usize) {
-        for number in ends {
+        for position in ends {
             if let Some(Command {
                 action: Action::ElseIf { end, .. } | Action::Else { end }, ..
-            }) = self.commands.get_mut(*number)
+            }) = self.commands.get_mut(*position)
             {
                 *end = to;
             }
@@ -282,12 +282,12 @@ impl<'a> Parser<'a> {
         };
         let had_else = branch.has_else;
         branch.has_else |= !has_condition;
-        let number = self.commands.len();
+        let position = self.commands.len();
         // A failed condition is evaluated at `\elif`, and continues after `\else`.
-        let target = if has_condition { number } else { number + 1 };
+        let target = if has_condition { position } else { position + 1 };
         self.link_condition(branch.condition.take(), target);
-        branch.condition = has_condition.then_some(number);
-        branch.ends.push(number);
+        branch.condition = has_condition.then_some(position);
+        branch.ends.push(position);
         self.branches.push(branch);
         if had_else {
             return Err(Problem::new(meta.start, format!("\\{name} after \\else")));
@@ -337,8 +337,8 @@ impl<'a> Parser<'a> {
         }
         let sign = usize::from(time.starts_with(['+', '-']));
         let digits = time.bytes().skip(sign).take_while(u8::is_ascii_digit).count();
-        let (number, suffix) = time.split_at(sign + digits);
-        let Ok(number) = number.parse::<i64>() else {
+        let (count, suffix) = time.split_at(sign + digits);
+        let Ok(count) = count.parse::<i64>() else {
             return Err(Problem::new(at, format!("invalid time \"{time}\": expected an integer")));
         };
         let unit = match meta.words.get(1) {
@@ -347,10 +347,10 @@ impl<'a> Parser<'a> {
             None => unit(at + sign + digits, suffix)?,
             Some((at, _)) => return Err(Problem::new(*at, "the time has a unit already")),
         };
-        if number.checked_mul(unit.microseconds()).is_none() {
+        if count.checked_mul(unit.microseconds()).is_none() {
             return Err(Problem::new(at, "the time is too long"));
         }
-        Ok(Action::Sleep(Operand::Int(number), unit))
+        Ok(Action::Sleep(Operand::Int(count), unit))
     }
 
     /// A word that is a variable is replaced by its value. `::` at the beginning stands for a colon.
@@ -385,9 +385,9 @@ impl<'a> Meta<'a> {
         }
     }
 
-    fn require_word(&self, number: usize, what: &str) -> Result<(usize, &'a str), Problem> {
+    fn require_word(&self, index: usize, what: &str) -> Result<(usize, &'a str), Problem> {
         let missing = || Problem::new(self.end, format!("missing {what}")).in_command(self.name);
-        self.words.get(number).copied().ok_or_else(missing)
+        self.words.get(index).copied().ok_or_else(missing)
     }
 }
 

@@ -23,12 +23,12 @@ impl State {
 struct Jumps(Vec<State>);
 
 impl Jumps {
-    fn to(&self, number: usize) -> State {
-        self.0.get(number).copied().unwrap_or_default()
+    fn state_at(&self, position: usize) -> State {
+        self.0.get(position).copied().unwrap_or_default()
     }
 
-    fn add(&mut self, number: usize, state: State) {
-        if let Some(known) = self.0.get_mut(number) {
+    fn add(&mut self, position: usize, state: State) {
+        if let Some(known) = self.0.get_mut(position) {
             *known = known.or(state);
         }
     }
@@ -43,8 +43,8 @@ impl Script {
         let mut jumps = Jumps(vec![State::default(); self.commands.len() + 1]);
         let mut problems = Vec::new();
         let (mut before, mut last_start) = (CLOSED, 0);
-        for (number, command) in self.commands.iter().enumerate() {
-            let jumped = jumps.to(number);
+        for (position, command) in self.commands.iter().enumerate() {
+            let jumped = jumps.state_at(position);
             let state = before.or(jumped);
             problems.extend(refusal(command, state).map(|text| Problem::new(command.start, text)));
             before = match &command.action {
@@ -71,7 +71,7 @@ impl Script {
                 _ => state,
             };
         }
-        if before.or(jumps.to(self.commands.len())) == OPEN {
+        if before.or(jumps.state_at(self.commands.len())) == OPEN {
             problems.push(Problem::new(last_start, "\\startpipeline without \\endpipeline"));
         }
         problems.sort_by_key(|problem| problem.at);
@@ -101,8 +101,8 @@ mod tests {
     /// Returns the lines and the messages of the errors.
     fn errors(text: &str) -> Vec<(usize, String)> {
         let script = parse("t", text, &mut Names::default()).unwrap();
-        let found = script.pipeline_errors();
-        found.into_iter().map(|error| (error.line, error.message)).collect()
+        let diagnostics = script.pipeline_errors();
+        diagnostics.into_iter().map(|error| (error.line, error.message)).collect()
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_every_path_are_found() {
+    fn finds_the_errors_of_every_path() {
         let aset = "\\gset and \\aset are not allowed in a pipeline";
         for (text, expected) in [
             ("\\startpipeline\nselect 1;\n", &[(1, "\\startpipeline without \\endpipeline")][..]),
@@ -149,9 +149,10 @@ mod tests {
                 &[(2, "\\startpipeline without \\endpipeline")],
             ),
         ] {
-            let found = errors(text);
-            let found: Vec<_> = found.iter().map(|(line, text)| (*line, text.as_str())).collect();
-            assert_eq!(found, expected, "{text}");
+            let reported = errors(text);
+            let reported: Vec<_> =
+                reported.iter().map(|(line, text)| (*line, text.as_str())).collect();
+            assert_eq!(reported, expected, "{text}");
         }
     }
 }

@@ -47,9 +47,9 @@ impl Random {
             return 0;
         }
         loop {
-            let number = self.bits() >> range.leading_zeros();
-            if number <= range {
-                return number;
+            let value = self.bits() >> range.leading_zeros();
+            if value <= range {
+                return value;
             }
         }
     }
@@ -194,9 +194,9 @@ mod tests {
     #[test]
     fn the_stream_of_a_seed_is_fixed() {
         let mut random = Random::new(1);
-        let found = [random.bits(), random.bits(), random.bits()];
+        let numbers = [random.bits(), random.bits(), random.bits()];
         assert_eq!(
-            found,
+            numbers,
             [7_280_431_682_470_476_346, 14_368_974_704_090_626_991, 16_882_196_638_837_869_613]
         );
     }
@@ -209,19 +209,19 @@ mod tests {
     #[test]
     fn the_distributions_return_the_values_of_pgbench() {
         let mut random = client(5432);
-        let found = [
+        let values = [
             random.uniform(10, 19),
             random.exponential(100, 199, 10.0),
             random.gaussian(1000, 1999, 10.0),
             random.zipfian(1, 9, 1.3),
         ];
-        assert_eq!(found, [17, 104, 1498, 3]);
+        assert_eq!(values, [17, 104, 1498, 3]);
         let mut random = client(42);
         assert_eq!([0; 3].map(|_| random.uniform(1, 100_000)), [83_532, 83_233, 7_682]);
     }
 
     #[test]
-    fn the_gaps_of_a_rate_are_those_of_pgbench() {
+    fn the_gaps_of_a_rate_match_pgbench() {
         // Client, default seed, choice of script, throttle.
         let mut base = Random::new(7);
         let seeds: Vec<u64> = (0..4).map(|_| base.bits()).collect();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_those_of_pgbench() {
+    fn hashes_match_pgbench() {
         assert_eq!(murmur2(10, 5432), -5_817_877_081_768_721_676);
         assert_eq!(murmur2(1, 0), -8_089_716_718_896_805_586);
         assert_eq!(murmur2(0, 0), 8_217_090_173_679_840_641);
@@ -240,12 +240,12 @@ mod tests {
     }
 
     #[test]
-    fn a_permutation_is_that_of_pgbench_and_has_every_number_once() {
+    fn a_permutation_matches_pgbench_and_has_every_number_once() {
         let size = i64::MAX as u64 - 10;
         let last = size.cast_signed();
-        let found = [1, 2, 3].map(|back| permute(last - back, size, 5432));
+        let permuted = [1, 2, 3].map(|back| permute(last - back, size, 5432));
         assert_eq!(
-            found,
+            permuted,
             [520_382_784_483_822_430, 1_143_715_004_660_802_862, 447_293_596_416_496_998]
         );
         for size in 1..40 {

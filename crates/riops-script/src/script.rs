@@ -24,8 +24,8 @@ pub struct Script {
 impl Script {
     /// Returns its SQL commands, with the numbers of the commands, from 1, and their lines.
     pub fn statements(&self) -> impl Iterator<Item = ((usize, usize), &Statement)> {
-        (1..).zip(&self.commands).filter_map(|(number, command)| match &command.action {
-            Action::Sql(statement) => Some(((number, command.line), statement)),
+        (1..).zip(&self.commands).filter_map(|(ordinal, command)| match &command.action {
+            Action::Sql(statement) => Some(((ordinal, command.line), statement)),
             _ => None,
         })
     }
@@ -99,8 +99,9 @@ impl<'a> Scope<'a> {
     /// Returns the variables of a statement that are parameters. An undefined one is none with the simple protocol,
     /// which leaves it in the text: it may be a part of an array's bounds.
     pub fn parameters(&self, statement: &'a Statement) -> impl Iterator<Item = &'a Reference> {
-        let is_one =
-            |each: &&Reference| !each.is_quoted && (!self.is_simple || self.is_defined(each.slot));
+        let is_one = |reference: &&Reference| {
+            !reference.is_quoted && (!self.is_simple || self.is_defined(reference.slot))
+        };
         statement.references.iter().filter(is_one)
     }
 
@@ -111,18 +112,18 @@ impl<'a> Scope<'a> {
         let undefined = script
             .uses
             .iter()
-            .filter(|each| match each.place {
-                Place::Command => !self.is_defined(each.slot),
-                Place::Parameter => !self.is_simple && !self.is_defined(each.slot),
+            .filter(|usage| match usage.place {
+                Place::Command => !self.is_defined(usage.slot),
+                Place::Parameter => !self.is_simple && !self.is_defined(usage.slot),
                 Place::Quotes => false,
             })
-            .map(|each| {
-                let name = self.names.name(each.slot);
-                Problem::new(each.at, format!("undefined variable \"{name}\""))
+            .map(|usage| {
+                let name = self.names.name(usage.slot);
+                Problem::new(usage.at, format!("undefined variable \"{name}\""))
             });
         let early = undefined.chain(script.mismatches.iter().cloned()).filter(|_| !self.is_late);
         let is_too_wide = |statement: &Statement| {
-            let parameters = statement.references.iter().filter(|each| !each.is_quoted);
+            let parameters = statement.references.iter().filter(|reference| !reference.is_quoted);
             !self.is_simple && parameters.count() > PARAMETERS_MAX
         };
         let too_wide = script.statements().filter(|(_, statement)| is_too_wide(statement));
@@ -137,13 +138,14 @@ impl<'a> Scope<'a> {
                 byte.is_ascii_alphanumeric() || b"_$".contains(byte) || !byte.is_ascii()
             })
         };
-        let glued = self.defined_in(script, Place::Parameter).filter(|each| follows_name(each.at));
-        let glued = glued.map(|each| {
-            let name = self.names.name(each.slot);
+        let glued =
+            self.defined_in(script, Place::Parameter).filter(|usage| follows_name(usage.at));
+        let glued = glued.map(|usage| {
+            let name = self.names.name(usage.slot);
             let text = format!(
                 "the variable \"{name}\" follows a name or a number, so that it is no parameter: use --protocol simple"
             );
-            Problem::new(each.at, text)
+            Problem::new(usage.at, text)
         });
         let all = early.chain(too_wide).chain(glued);
         let mut problems: Vec<Problem> = all.take(DIAGNOSTICS_MAX).collect();
@@ -155,20 +157,21 @@ impl<'a> Scope<'a> {
     /// replaces.
     pub fn warnings(&self, script: &Script) -> Vec<Diagnostic> {
         let source = Source::new(&script.name, &script.text);
-        let quoted = self.defined_in(script, Place::Quotes).map(|each| {
-            let name = self.names.name(each.slot);
+        let quoted = self.defined_in(script, Place::Quotes).map(|usage| {
+            let name = self.names.name(usage.slot);
             let text = format!(
                 "the variable \"{name}\" is not replaced in quotes: remove the quotes, or use --protocol simple"
             );
-            source.warning(Problem::new(each.at, text))
+            source.warning(Problem::new(usage.at, text))
         });
         quoted.take(DIAGNOSTICS_MAX).collect()
     }
 
     /// Returns where a script has variables that something defines; none with the simple protocol, which replaces all.
     fn defined_in<'s>(&self, script: &'s Script, place: Place) -> impl Iterator<Item = &'s Use> {
-        let is_one =
-            move |each: &&Use| each.place == place && !self.is_simple && self.is_defined(each.slot);
+        let is_one = move |usage: &&Use| {
+            usage.place == place && !self.is_simple && self.is_defined(usage.slot)
+        };
         script.uses.iter().filter(is_one)
     }
 }
@@ -330,10 +333,10 @@ impl Statement {
     pub fn with_parameters<'a>(&self, parameters: impl Iterator<Item = &'a Reference>) -> String {
         let mut sql = String::with_capacity(self.text.len());
         let mut copied = 0;
-        for (number, Reference { start, end, .. }) in (1..).zip(parameters) {
+        for (ordinal, Reference { start, end, .. }) in (1..).zip(parameters) {
             sql.push_str(self.text.get(copied..*start).unwrap_or_default());
             // Writing to a String cannot fail.
-            let _ = write!(sql, "${number}");
+            let _ = write!(sql, "${ordinal}");
             copied = *end;
         }
         sql.push_str(self.text.get(copied..).unwrap_or_default());

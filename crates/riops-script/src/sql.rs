@@ -71,7 +71,7 @@ fn is_in_comment(part: &str, at: usize) -> bool {
     while scanner.at <= at {
         let start = scanner.at;
         // A body in another language than SQL may have quotes that are not closed.
-        if !scanner.quoted().unwrap_or(false) {
+        if !scanner.scan_quoted().unwrap_or(false) {
             scanner.at = start + 1;
         }
     }
@@ -156,7 +156,7 @@ impl<'a> Scanner<'a> {
 
     fn scan(&mut self) -> Result<End, Problem> {
         loop {
-            if self.quoted()? {
+            if self.scan_quoted()? {
                 continue;
             }
             let start = self.at;
@@ -209,7 +209,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Scans a quoted part or a comment, or the `$` of something else. Returns whether there is one.
-    fn quoted(&mut self) -> Result<bool, Problem> {
+    fn scan_quoted(&mut self) -> Result<bool, Problem> {
         let start = self.at;
         match self.bytes.get(start..).unwrap_or_default() {
             [b'\'', ..] => self.string(start, false)?,
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_is_quoted_and_where_it_was() {
+    fn knows_the_quoted_parts_and_their_positions() {
         let (sql, ..) = read("  a\\; ':b' -- :c\n :d", 0).unwrap();
         let sql = sql.unwrap();
         let colons: Vec<_> = sql
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_what_is_not_closed_at_its_beginning() {
+    fn reports_an_unclosed_part_at_its_beginning() {
         for (script, at) in [
             ("x 'a", 2),
             ("x \"a", 2),

@@ -171,7 +171,7 @@ fn an_expression_without_a_value_is_an_error() {
     ] {
         let error = evaluated(expression);
         assert!(
-            matches!(error, Err(E::Parameter { function: found, .. }) if found == function),
+            matches!(error, Err(E::Parameter { function: actual, .. }) if actual == function),
             "{error:?}"
         );
     }
@@ -219,7 +219,7 @@ fn a_script_is_a_list_of_commands() {
     let actions: Vec<_> = script.commands.into_iter().map(|command| command.action).collect();
     let Action::Sql(update) = &actions[2] else { panic!() };
     assert_eq!(
-        update.references.iter().map(|each| each.is_quoted).collect::<Vec<_>>(),
+        update.references.iter().map(|reference| reference.is_quoted).collect::<Vec<_>>(),
         [false, true]
     );
     assert!(
@@ -268,8 +268,8 @@ fn variables_are_replaced_for_each_protocol() {
     ] {
         let scope = Scope::new(std::slice::from_ref(&script), &names, &given, is_simple);
         assert_eq!(statement.with_parameters(scope.parameters(statement)), text);
-        let found = scope.parameters(statement).map(|each| names.name(each.slot));
-        assert_eq!(found.collect::<Vec<_>>(), parameters);
+        let used = scope.parameters(statement).map(|reference| names.name(reference.slot));
+        assert_eq!(used.collect::<Vec<_>>(), parameters);
     }
 }
 
@@ -307,7 +307,7 @@ fn conditions_know_where_to_continue() {
 
 #[test]
 fn all_errors_are_reported_with_their_positions() {
-    let found = errors(
+    let reported = errors(
         "\\set x 1 +\n\\set y foo(1)\nselect 1; \\nope\n\\else\n\\if true\n\\else 1\n\\elif true\n\\set 1a 2\n\
          \\sleep 1.5\n\\sleep 1 h\n\\gset",
     );
@@ -324,7 +324,10 @@ fn all_errors_are_reported_with_their_positions() {
         (10, 10, "unrecognized time unit \"h\": must be us, ms or s"),
         (11, 1, "\\gset must follow an SQL command"),
     ];
-    assert_eq!(found, expected.map(|(line, column, message)| (line, column, message.to_owned())));
+    assert_eq!(
+        reported,
+        expected.map(|(line, column, message)| (line, column, message.to_owned()))
+    );
 }
 
 #[test]
@@ -370,9 +373,9 @@ fn each_mistake_is_found() {
 
 fn assert_error(script: &str, expected: (usize, usize, &str)) {
     let text: String = script.chars().take(60).collect();
-    let found = errors(script);
-    assert_eq!(found.len(), 1, "{text}: {found:?}");
-    assert_eq!((found[0].0, found[0].1, found[0].2.as_str()), expected, "{text}");
+    let reported = errors(script);
+    assert_eq!(reported.len(), 1, "{text}: {reported:?}");
+    assert_eq!((reported[0].0, reported[0].1, reported[0].2.as_str()), expected, "{text}");
 }
 
 #[test]
@@ -409,7 +412,7 @@ fn each_mistake_in_a_command_is_found() {
 }
 
 #[test]
-fn variables_that_nothing_defines_are_found() {
+fn finds_variables_that_nothing_defines() {
     let mut names = Names::default();
     let given = names.slot("given");
     let texts = [
@@ -417,19 +420,19 @@ fn variables_that_nothing_defines_are_found() {
         "select 1 as c \\gset c\n\\set b 1",
     ];
     let scripts = texts.map(|text| parse("s", text, &mut names).unwrap());
-    let found = |scripts: &[Script], is_simple| {
+    let undefined = |scripts: &[Script], is_simple| {
         let scope = Scope::new(scripts, &names, &[given], is_simple);
         let errors = scripts.iter().flat_map(|script| scope.errors(script));
         errors.map(|error| (error.line, error.column, error.message)).collect::<Vec<_>>()
     };
     let missing = |line, column, name| (line, column, format!("undefined variable \"{name}\""));
     assert_eq!(
-        found(&scripts, false),
+        undefined(&scripts, false),
         [missing(2, 22, "e"), missing(3, 8, "f"), missing(4, 13, "g")]
     );
-    assert_eq!(found(&scripts, true), [missing(3, 8, "f"), missing(4, 13, "g")]);
-    assert_eq!(found(&scripts[..1], true)[0], missing(1, 17, "b"));
-    assert_eq!(found(&scripts[1..], false), []);
+    assert_eq!(undefined(&scripts, true), [missing(3, 8, "f"), missing(4, 13, "g")]);
+    assert_eq!(undefined(&scripts[..1], true)[0], missing(1, 17, "b"));
+    assert_eq!(undefined(&scripts[1..], false), []);
 }
 
 #[test]
@@ -450,8 +453,8 @@ fn variables_in_quotes_and_behind_names_are_only_replaced_by_the_simple_protocol
     let given = names.slot("a");
     let text = "select ':a', E'\\':a', \":a\", $$:a$$, '12:30', ':b' -- ':a'\n/* :a */;\nselect * from t_:a, x[1:a], (:a), :a::int;";
     let script = [parse("s", text, &mut names).unwrap()];
-    let columns = |found: Vec<Diagnostic>| -> Vec<_> {
-        found.iter().map(|each| (each.line, each.column)).collect()
+    let columns = |diagnostics: Vec<Diagnostic>| -> Vec<_> {
+        diagnostics.iter().map(|diagnostic| (diagnostic.line, diagnostic.column)).collect()
     };
     let scope = Scope::new(&script, &names, &[given], false);
     let warnings = scope.warnings(&script[0]);
@@ -529,10 +532,10 @@ proptest! {
         let mut random = [Random::new(5), Random::new(5)];
         let [first, second] = &mut random;
         let variables = &mut variables;
-        let found = Context { variables, random: first, debug: &mut |_| {} }.evaluate(expression);
+        let specialized = Context { variables, random: first, debug: &mut |_| {} }.evaluate(expression);
         let general = Context { variables, random: second, debug: &mut |_| {} }.value(expression);
         // NaN is not equal to itself.
-        prop_assert_eq!(format!("{found:?}"), format!("{general:?}"));
+        prop_assert_eq!(format!("{specialized:?}"), format!("{general:?}"));
         prop_assert_eq!(&random[0], &random[1]);
     }
 

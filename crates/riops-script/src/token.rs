@@ -78,7 +78,7 @@ impl<'a> Tokens<'a> {
         let bytes = rest.as_bytes();
         let (kind, length) = match bytes {
             [] => (Kind::End, 0),
-            [b'0'..=b'9', ..] | [b'.', b'0'..=b'9', ..] => number(rest, start)?,
+            [b'0'..=b'9', ..] | [b'.', b'0'..=b'9', ..] => read_number(rest, start)?,
             [b':', ..] => {
                 let length = 1 + count(bytes.get(1..), |byte| is_name_byte(byte, false));
                 if length == 1 {
@@ -137,7 +137,7 @@ fn count(bytes: Option<&[u8]>, belongs: impl Fn(u8) -> bool) -> usize {
 }
 
 /// Reads a number at the beginning of `rest`.
-fn number(rest: &str, start: usize) -> Result<(Kind<'static>, usize), Problem> {
+fn read_number(rest: &str, start: usize) -> Result<(Kind<'static>, usize), Problem> {
     let bytes = rest.as_bytes();
     let digits = |from: usize| count(bytes.get(from..), |byte| byte.is_ascii_digit());
     let mut length = digits(0);

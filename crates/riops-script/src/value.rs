@@ -91,12 +91,12 @@ impl Value {
         if begins("false", 1) || begins("no", 1) || begins("off", 2) {
             return Ok(Self::Boolean(false));
         }
-        let number = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
-        let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
+        let trimmed = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+        let digits = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return number.parse().map(Self::Int).map_err(|_| TextError::OutOfRange);
+            return trimmed.parse().map(Self::Int).map_err(|_| TextError::OutOfRange);
         }
-        double_of(number).map(Self::Double).ok_or(TextError::Malformed)
+        double_of(trimmed).map(Self::Double).ok_or(TextError::Malformed)
     }
 
     /// Appends the text that stands for it in a statement.
@@ -152,12 +152,12 @@ fn hexadecimal(text: &str) -> Option<f64> {
         Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
         None => (text, 0),
     };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() && fraction.is_empty() {
+    let (integer, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if integer.is_empty() && fraction.is_empty() {
         return None;
     }
     let mut value = 0.0f64;
-    for digit in whole.chars().chain(fraction.chars()) {
+    for digit in integer.chars().chain(fraction.chars()) {
         value = value * 16.0 + f64::from(digit.to_digit(16)?);
     }
     let point = i32::try_from(fraction.len()).ok()?.checked_mul(4)?;

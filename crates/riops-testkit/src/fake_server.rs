@@ -81,11 +81,11 @@ impl FakeServer {
     pub fn start(
         answer: impl Fn(u64, &Request<'_>) -> Reply + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        Self::without_settings(move |number, request| match request {
+        Self::without_settings(move |session, request| match request {
             Request::Query(sql) if sql.starts_with(PIN) => Reply::Row(vec![Some(Vec::new())]),
             // The first setting of a session of scripts.
             Request::Query("reset search_path") => Reply::Done,
-            _ => answer(number, request),
+            _ => answer(session, request),
         })
     }
 
@@ -97,12 +97,12 @@ impl FakeServer {
         answer: impl Fn(u64, &Request<'_>) -> Reply + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let answer: Arc<Answer> = Arc::new(answer);
-        let listener = Listener::start("fake", move |number, stream| {
+        let listener = Listener::start("fake", move |session, stream| {
             let socket = Arc::new(stream);
             let (answer, served) = (Arc::clone(&answer), Arc::clone(&socket));
             let thread = std::thread::spawn(move || {
                 // A client that disconnects ends its session, not the test.
-                let _ = Session::serve(number, &served, &*answer);
+                let _ = Session::serve(session, &served, &*answer);
                 let _ = served.shutdown(Shutdown::Both);
             });
             Ok(Connection { sockets: vec![socket], threads: vec![thread] })
@@ -118,7 +118,7 @@ impl FakeServer {
 
 /// One client's session.
 struct Session<'a> {
-    number: u64,
+    id: u64,
     stream: &'a UnixStream,
     received: FrameBuffer,
     out: Vec<u8>,
@@ -132,9 +132,9 @@ fn invalid(error: impl std::fmt::Display) -> io::Error {
 }
 
 impl<'a> Session<'a> {
-    fn serve(number: u64, stream: &'a UnixStream, answer: &'a Answer) -> io::Result<()> {
+    fn serve(id: u64, stream: &'a UnixStream, answer: &'a Answer) -> io::Result<()> {
         let mut session = Self {
-            number,
+            id,
             stream,
             received: FrameBuffer::new(FRAME_BYTES_MAX),
             out: Vec::new(),
@@ -170,10 +170,10 @@ impl<'a> Session<'a> {
                 let message = frontend::Message::decode(frame).map_err(invalid)?;
                 let reply = match message {
                     frontend::Message::Query(sql) => {
-                        Some((self.answer)(self.number, &Request::Query(sql)))
+                        Some((self.answer)(self.id, &Request::Query(sql)))
                     }
                     frontend::Message::Parse { sql, .. } => {
-                        Some((self.answer)(self.number, &Request::Parse(sql)))
+                        Some((self.answer)(self.id, &Request::Parse(sql)))
                     }
                     frontend::Message::Bind { statement, ref parameters, .. } => {
                         bound = (statement.to_owned(), bigints(parameters));
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
                     frontend::Message::Execute { .. } => {
                         let (statement, parameters) = (bound.0.as_str(), bound.1.clone());
                         let request = Request::Execute { statement, parameters };
-                        Some((self.answer)(self.number, &request))
+                        Some((self.answer)(self.id, &request))
                     }
                     frontend::Message::Terminate => return Ok(()),
                     _ => None,

@@ -146,19 +146,19 @@ async fn listen(
     stopped: &AtomicBool,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let mut number = 0;
+    let mut id = 0;
     loop {
         let stream = listener.accept().await?.0.into_std()?;
         if stopped.load(Ordering::Acquire) {
             return Ok(());
         }
         let session = Session {
-            number,
+            id,
             answer: Arc::clone(answer),
             statements: Arc::clone(statements),
             socket: stream.try_clone()?,
         };
-        number += 1;
+        id += 1;
         let stream = tokio::net::TcpStream::from_std(stream)?;
         let handlers = Handlers(Arc::new(session));
         // A client that disconnects ends its session, not the test.
@@ -168,7 +168,7 @@ async fn listen(
 
 /// One client's session.
 struct Session {
-    number: u64,
+    id: u64,
     answer: Arc<Answers>,
     statements: Arc<Mutex<Vec<String>>>,
     /// The connection, for [`Answer::Close`].
@@ -183,7 +183,7 @@ impl Session {
     fn respond(&self, sql: &str, parameters: Option<&[String]>) -> PgWireResult<Response> {
         let prepared = parameters.is_some();
         let parameters = parameters.unwrap_or_default();
-        let asked = SentStatement { session: self.number, sql, prepared, parameters };
+        let asked = SentStatement { session: self.id, sql, prepared, parameters };
         let command = sql.split_whitespace().next().unwrap_or_default();
         if !prepared && command == "copy" && sql.contains("from stdin") {
             return Ok(Response::CopyIn(CopyResponse::new(1, 4, stream::empty())));

@@ -57,21 +57,20 @@ impl Listener {
         name: &str,
         mut serve: impl FnMut(u64, UnixStream) -> io::Result<Connection> + Send + 'static,
     ) -> io::Result<Self> {
-        let number = NEXT_FOLDER.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("riops-{name}-{}-{number}", std::process::id()));
+        let id = NEXT_FOLDER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("riops-{name}-{}-{id}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         let listener = UnixListener::bind(socket_file(&folder))?;
         let stopped = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stopped);
         let thread = std::thread::spawn(move || {
             let mut open: Vec<Connection> = Vec::new();
-            for (number, stream) in (0..).zip(listener.incoming()) {
+            for (position, stream) in (0..).zip(listener.incoming()) {
                 if stop.load(Ordering::Acquire) {
                     break;
                 }
                 open.retain(|connection| !connection.is_finished());
-                let Ok(connection) = stream.and_then(|stream| serve(number, stream)) else {
+                let Ok(connection) = stream.and_then(|stream| serve(position, stream)) else {
                     break;
                 };
                 open.push(connection);

@@ -50,27 +50,30 @@ impl Proxy {
     /// # Errors
     /// If the folder or the socket of the proxy cannot be created.
     pub fn start(server: &Path, fault: impl Fn(u64) -> Fault + Send + 'static) -> io::Result<Self> {
-        Self::to(&socket_file(server), fault)
+        Self::start_for(&socket_file(server), fault)
     }
 
     /// Starts a proxy for the server on this socket.
     ///
     /// # Errors
     /// If the folder or the socket of the proxy cannot be created.
-    pub fn to(socket: &Path, fault: impl Fn(u64) -> Fault + Send + 'static) -> io::Result<Self> {
+    pub fn start_for(
+        socket: &Path,
+        fault: impl Fn(u64) -> Fault + Send + 'static,
+    ) -> io::Result<Self> {
         let target = socket.to_owned();
         let (forwarded, sent) = (Arc::<Forwarded>::default(), Sent::default());
         let (counters, recorded) = (Arc::clone(&forwarded), Arc::clone(&sent));
-        let listener = Listener::start("proxy", move |number, client| {
+        let listener = Listener::start("proxy", move |position, client| {
             let server = UnixStream::connect(&target)?;
             let index = {
                 let mut recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
                 recorded.push(Vec::new());
                 recorded.len() - 1
             };
-            let counters = (number == 0).then(|| Arc::clone(&counters));
+            let counters = (position == 0).then(|| Arc::clone(&counters));
             let record = Recording { sent: Arc::clone(&recorded), index };
-            Ok(forward(client, server, fault(number), counters, record))
+            Ok(forward(client, server, fault(position), counters, record))
         })?;
         Ok(Self { listener, forwarded, sent })
     }

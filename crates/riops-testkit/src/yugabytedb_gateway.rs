@@ -139,16 +139,16 @@ struct Open {
 
 fn accept(listener: &TcpListener, socket: &PathBuf, cluster: &Arc<Cluster>, stopped: &AtomicBool) {
     let mut open: Vec<Open> = Vec::new();
-    for (number, client) in listener.incoming().enumerate() {
+    for (id, client) in listener.incoming().enumerate() {
         if stopped.load(Ordering::Acquire) {
             break;
         }
-        open.retain(|each| !each.threads.iter().all(JoinHandle::is_finished));
+        open.retain(|connection| !connection.threads.iter().all(JoinHandle::is_finished));
         if cluster.is_closed.load(Ordering::Acquire) {
             continue;
         }
         // If the server is down, the client's connection is closed.
-        if let Ok(connection) = client.and_then(|client| connect(number, client, socket, cluster)) {
+        if let Ok(connection) = client.and_then(|client| connect(id, client, socket, cluster)) {
             open.push(connection);
         }
     }
@@ -162,7 +162,7 @@ fn accept(listener: &TcpListener, socket: &PathBuf, cluster: &Arc<Cluster>, stop
 }
 
 fn connect(
-    number: usize,
+    id: usize,
     client: TcpStream,
     socket: &PathBuf,
     cluster: &Arc<Cluster>,
@@ -170,7 +170,7 @@ fn connect(
     client.set_nodelay(true)?;
     let server = UnixStream::connect(socket)?;
     let session = Arc::new(Session {
-        number,
+        id,
         cluster: Arc::clone(cluster),
         transaction: Mutex::new(Transaction { status: b'I', version: 0 }),
         answer: Mutex::default(),
@@ -194,7 +194,7 @@ fn connect(
 }
 
 struct Session {
-    number: usize,
+    id: usize,
     cluster: Arc<Cluster>,
     transaction: Mutex<Transaction>,
     answer: Mutex<ExpectedAnswer>,
@@ -335,7 +335,7 @@ impl Session {
         let in_block = locked(&self.transaction).status != b'I';
         let invalidated = self.is_invalidated() && !sql.starts_with("rollback");
         let mut state = locked(&self.cluster.state);
-        state.statements.push((self.number, sql.to_owned()));
+        state.statements.push((self.id, sql.to_owned()));
         if release == Release::Unknown {
             return Verdict::Forward(sql.to_owned());
         }
@@ -363,7 +363,7 @@ impl Session {
                 state.conflicts += 1;
                 return Verdict::Fail(release.conflict());
             }
-            state.changing = Some(self.number);
+            state.changing = Some(self.id);
         }
         state.note_table(sql);
         let mut answer = locked(&self.answer);
@@ -429,7 +429,7 @@ impl Session {
     /// The server has finished a statement.
     fn ready(&self, status: u8) {
         let mut state = locked(&self.cluster.state);
-        if state.changing == Some(self.number) {
+        if state.changing == Some(self.id) {
             state.changing = None;
             state.version += 1;
         }
@@ -443,7 +443,7 @@ impl Session {
 
     fn end(&self) {
         let mut state = locked(&self.cluster.state);
-        if state.changing == Some(self.number) {
+        if state.changing == Some(self.id) {
             state.changing = None;
             state.version += 1;
         }
@@ -455,7 +455,7 @@ impl State {
     fn is_now(&self, which: Which) -> bool {
         let begins = |text| self.statements.iter().filter(move |(_, sql)| sql.starts_with(text));
         match which {
-            Which::Number(number) => self.statements.len() == number,
+            Which::Number(ordinal) => self.statements.len() == ordinal,
             Which::First(text) => {
                 let is_last = self.statements.last().is_some_and(|(_, sql)| sql.starts_with(text));
                 is_last && begins(text).count() == 1

@@ -235,8 +235,8 @@ pub fn functions_sql(nodes: &[(String, u16)]) -> String {
     let rows: Vec<String> = nodes
         .iter()
         .enumerate()
-        .map(|(number, (host, port))| {
-            format!("('{host}', {port}::int8, 0::int8, 'primary', 'cloud', 'region', 'zone{number}', '', 'uuid{number}')")
+        .map(|(position, (host, port))| {
+            format!("('{host}', {port}::int8, 0::int8, 'primary', 'cloud', 'region', 'zone{position}', '', 'uuid{position}')")
         })
         .collect();
     format!(

@@ -128,8 +128,8 @@ fn iterations(server: &[u8]) -> u64 {
         .split(|&byte| byte == b',')
         .filter_map(|attribute| attribute.strip_prefix(b"i="))
         .map(|digits| {
-            digits.iter().fold(0u64, |number, byte| {
-                number.saturating_mul(10).saturating_add(u64::from(byte.saturating_sub(b'0')))
+            digits.iter().fold(0u64, |value, byte| {
+                value.saturating_mul(10).saturating_add(u64::from(byte.saturating_sub(b'0')))
             })
         })
         .max()

@@ -39,7 +39,7 @@ pub enum TransactionStatus {
 
 impl TransactionStatus {
     #[inline]
-    pub(crate) fn of(code: u8) -> Option<Self> {
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             b'I' => Self::Idle,
             b'T' => Self::Open,
@@ -418,7 +418,7 @@ impl<'a> Message<'a> {
 pub fn data_row(out: &mut Vec<u8>, values: &[Option<&[u8]>]) -> Result<(), EncodeError> {
     message(out, b'D', |out| {
         count(out, "columns", values.len())?;
-        values.iter().try_for_each(|each| value(out, *each))
+        values.iter().try_for_each(|column| value(out, *column))
     })
 }
 
@@ -491,7 +491,7 @@ fn decode_body(tag: u8, bytes: &[u8]) -> Result<Option<Message<'_>>, CursorError
         b'C' => Message::CommandComplete(body.text()?),
         b'Z' => {
             let code = body.u8()?;
-            let status = TransactionStatus::of(code);
+            let status = TransactionStatus::from_code(code);
             Message::ReadyForQuery(status.ok_or(CursorError::CountOutOfRange(code.into()))?)
         }
         b'2' => Message::BindComplete,

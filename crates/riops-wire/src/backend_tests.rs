@@ -36,7 +36,7 @@ struct Parts {
     texts: (String, String),
     names: Vec<String>,
     data: Vec<u8>,
-    number: i32,
+    integer: i32,
     row: Vec<u8>,
     description: Vec<u8>,
     fields: Vec<u8>,
@@ -49,7 +49,7 @@ prop_compose! {
         texts in ("[^\0]{0,20}", "[^\0]{0,20}"),
         names in prop::collection::vec("[^\0]{1,20}", 0..5),
         data in prop::collection::vec(any::<u8>(), 0..100),
-        number in any::<i32>(),
+        integer in any::<i32>(),
         values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..40)), 0..6),
         fields in prop::collection::vec((1u8.., "[^\0]{0,30}"), 0..6),
     ) -> Parts {
@@ -63,7 +63,7 @@ prop_compose! {
         let borrowed: Vec<_> = names.iter().map(String::as_str).collect();
         row_description(&mut description, &borrowed).unwrap();
         Parts {
-            kind, step, texts, names, data, number, row, description, fields: error,
+            kind, step, texts, names, data, integer, row, description, fields: error,
         }
     }
 }
@@ -77,7 +77,7 @@ fn authentication_of(parts: &Parts) -> Authentication<'_> {
     match parts.step {
         0 => Authentication::Ok,
         1 => Authentication::CleartextPassword,
-        2 => Authentication::Md5Password(parts.number.to_be_bytes()),
+        2 => Authentication::Md5Password(parts.integer.to_be_bytes()),
         3 => Authentication::Sasl(parts.names.iter().map(String::as_str).collect()),
         4 => Authentication::SaslContinue(&parts.data),
         5 => Authentication::SaslFinal(&parts.data),
@@ -88,7 +88,7 @@ fn authentication_of(parts: &Parts) -> Authentication<'_> {
 fn message_of(parts: &Parts) -> Message<'_> {
     match parts.kind {
         0 => Message::Authentication(authentication_of(parts)),
-        1 => Message::BackendKeyData { process: parts.number, secret: &parts.data },
+        1 => Message::BackendKeyData { process: parts.integer, secret: &parts.data },
         2 => Message::BindComplete,
         3 => Message::CloseComplete,
         4 => Message::CommandComplete(&parts.texts.0),
@@ -132,8 +132,8 @@ proptest! {
         let mut bytes = Vec::new();
         data_row(&mut bytes, &borrowed).unwrap();
         let Message::DataRow(row) = decoded(&bytes) else { panic!("no row") };
-        let found: Vec<_> = row.values().map(Result::unwrap).collect();
-        prop_assert_eq!(found, borrowed);
+        let decoded_values: Vec<_> = row.values().map(Result::unwrap).collect();
+        prop_assert_eq!(decoded_values, borrowed);
     }
 }
 

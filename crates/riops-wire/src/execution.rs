@@ -102,10 +102,10 @@ mod tests {
             };
             bind(&mut expected, name, 2, Format::Binary, write).unwrap();
             Message::Execute.encode(&mut expected).unwrap();
-            let mut found = vec![7];
+            let mut encoded = vec![7];
             let execution = Execution::new(name, 2).unwrap();
-            execution.encode(&mut found, write).unwrap();
-            assert_eq!((found, execution.parameters), (expected, 2));
+            execution.encode(&mut encoded, write).unwrap();
+            assert_eq!((encoded, execution.parameters), (expected, 2));
         }
     }
 
@@ -120,10 +120,10 @@ mod tests {
                 Message::Describe(Object::Portal, "").encode(&mut expected).unwrap();
             }
             Message::Execute.encode(&mut expected).unwrap();
-            let mut found = Vec::new();
+            let mut encoded = Vec::new();
             let execution = Execution::with_texts("a", 1, described).unwrap();
-            execution.encode(&mut found, |out| value(out, Some(b"7"))).unwrap();
-            assert_eq!(found, expected);
+            execution.encode(&mut encoded, |out| value(out, Some(b"7"))).unwrap();
+            assert_eq!(encoded, expected);
         }
     }
 

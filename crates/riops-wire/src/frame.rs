@@ -218,20 +218,20 @@ mod tests {
         ) {
             let stream = encoded(&frames);
             let mut buffer = FrameBuffer::new(FRAME_BYTES_MAX);
-            let mut found = Vec::new();
+            let mut received = Vec::new();
             let mut rest = stream.as_slice();
             for size in sizes.iter().cycle() {
                 let (now, later) = rest.split_at((*size).min(rest.len()));
                 buffer.extend(now).unwrap();
                 while let Some(frame) = buffer.next_frame().unwrap() {
-                    found.push((frame.tag, frame.body.to_vec()));
+                    received.push((frame.tag, frame.body.to_vec()));
                 }
                 rest = later;
                 if rest.is_empty() {
                     break;
                 }
             }
-            prop_assert_eq!(found, frames);
+            prop_assert_eq!(received, frames);
             prop_assert!(buffer.unread().is_empty());
         }
     }

@@ -255,9 +255,9 @@ impl<'a> Message<'a> {
                     parameters.iter().try_for_each(|parameter| value(out, *parameter))
                 })
             }
-            Self::Describe(object, name) => of_object(out, b'D', *object, name),
+            Self::Describe(object, name) => encode_object(out, b'D', *object, name),
             Self::Execute => raw(out, b'E', &[0; 5]),
-            Self::Close(object, name) => of_object(out, b'C', *object, name),
+            Self::Close(object, name) => encode_object(out, b'C', *object, name),
             Self::Sync => raw(out, b'S', &[]),
             Self::CopyData(data) => raw(out, b'd', data),
             Self::CopyDone => raw(out, b'c', &[]),
@@ -307,7 +307,12 @@ pub(crate) fn raw(out: &mut Vec<u8>, tag: u8, data: &[u8]) -> Result<(), EncodeE
     })
 }
 
-fn of_object(out: &mut Vec<u8>, tag: u8, object: Object, name: &str) -> Result<(), EncodeError> {
+fn encode_object(
+    out: &mut Vec<u8>,
+    tag: u8,
+    object: Object,
+    name: &str,
+) -> Result<(), EncodeError> {
     message(out, tag, |out| {
         out.push(object as u8);
         text(out, name)

@@ -209,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn accepts_what_it_receives_without_an_error(
+        fn accepts_a_reply_if_and_only_if_it_receives_it_without_an_error(
             batches in prop::collection::vec(0u32..3, 0..3),
             kinds in prop::collection::vec(0u8..5, 0..12),
         ) {
@@ -227,7 +227,7 @@ mod tests {
                     2 => (Reply::Complete("BEGIN"), Message::CommandComplete("BEGIN")),
                     3 => (Reply::Ready(TransactionStatus::Idle), READY),
                     _ => {
-                        let failed = [&mut direct, &mut other].map(|each| each.receive(&error_message()).is_ok());
+                        let failed = [&mut direct, &mut other].map(|pipeline| pipeline.receive(&error_message()).is_ok());
                         prop_assert_eq!(failed[0], failed[1]);
                         continue;
                     }

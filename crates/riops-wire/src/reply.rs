@@ -29,7 +29,7 @@ impl<'a> Reply<'a> {
             (b'2', []) => Self::Bound,
             (b'D', _) => Self::Row(Row::decode(body).ok()?),
             (b'C', _) => Self::Complete(command_tag(body)?),
-            (b'Z', &[code]) => Self::Ready(TransactionStatus::of(code)?),
+            (b'Z', &[code]) => Self::Ready(TransactionStatus::from_code(code)?),
             _ => return None,
         };
         Some((reply, rest))

@@ -60,7 +60,7 @@ pub struct SessionInfo {
 impl SessionInfo {
     /// Returns the value of a reported setting.
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+        self.parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -377,8 +377,8 @@ mod tests {
             let status = Message::ParameterStatus { name, value };
             assert_eq!(startup.receive(&status, &mut Vec::new()), Ok(false));
         }
-        let found = startup.session_info;
-        let names: Vec<_> = found.parameters.iter().map(|(name, _)| name.as_str()).collect();
+        let info = startup.session_info;
+        let names: Vec<_> = info.parameters.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["at_the_limit", "a"]);
     }
 

@@ -93,15 +93,15 @@ mod tests {
 
     #[test]
     fn texts_are_values_and_may_be_null() {
-        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        let (mut expected, mut actual) = (Vec::new(), Vec::new());
         value(&mut expected, Some(b"abc")).unwrap();
         value(&mut expected, None).unwrap();
         let abc = |out: &mut Vec<u8>| {
             out.extend_from_slice(b"abc");
             true
         };
-        text_value(&mut found, abc).unwrap();
-        text_value(&mut found, |_| false).unwrap();
-        assert_eq!(found, expected);
+        text_value(&mut actual, abc).unwrap();
+        text_value(&mut actual, |_| false).unwrap();
+        assert_eq!(actual, expected);
     }
 }

@@ -74,7 +74,7 @@ fn assert_own_lines(name: &str, text: &str) {
 }
 
 #[test]
-fn no_form_shows_what_a_terminal_obeys_or_lets_a_value_start_a_line() {
+fn no_form_contains_control_characters_or_lets_a_value_start_a_line() {
     for (name, record) in records() {
         // The test of exports below has the forms for programs. A browser shows pages.
         let others = ["png", "csv", "openmetrics", "html"];
@@ -92,13 +92,13 @@ fn no_form_shows_what_a_terminal_obeys_or_lets_a_value_start_a_line() {
             assert_own_lines(&name, &(form.print)(&record, &extras).unwrap().into_text());
         }
         assert_own_lines(&name, &report::markdown(std::slice::from_ref(&record), None));
-        let first = Repetition { number: 1, count: 2 };
+        let first = Repetition { ordinal: 1, count: 2 };
         assert_own_lines(&name, &report::repeat_line(&record, first, &Extras::new("", 80)));
     }
 }
 
 #[test]
-fn no_export_contains_what_a_terminal_obeys() {
+fn no_export_contains_control_characters() {
     for (name, record) in records() {
         for rows in [CsvRows::Stages, CsvRows::Series, CsvRows::Latencies] {
             let text = export(std::slice::from_ref(&record), ExportFormat::Csv(rows)).unwrap();
@@ -115,7 +115,7 @@ fn no_export_contains_what_a_terminal_obeys() {
 }
 
 #[test]
-fn no_comparison_shows_what_a_terminal_obeys() {
+fn no_comparison_contains_control_characters() {
     for (name, a) in records() {
         let mut b = a.clone();
         b.id = "01890000-0000-7000-8000-0000000000bb".parse().unwrap();
@@ -123,10 +123,10 @@ fn no_comparison_shows_what_a_terminal_obeys() {
         b.target.database = "another".to_owned();
         let (a, b) = ([a], [b]);
         let group = |records| Group { name: HOSTILE, records };
-        let Ok(found) = comparison::compare(group(&a), group(&b), &Settings::default()) else {
+        let Ok(comparison) = comparison::compare(group(&a), group(&b), &Settings::default()) else {
             continue;
         };
-        assert_own_lines(&name, &report::findings_text(&report::comparison(&found), 100));
-        assert_own_lines(&name, &report::findings_markdown(&report::comparison(&found)));
+        assert_own_lines(&name, &report::findings_text(&report::comparison(&comparison), 100));
+        assert_own_lines(&name, &report::findings_markdown(&report::comparison(&comparison)));
     }
 }

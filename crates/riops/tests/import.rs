@@ -86,8 +86,8 @@ const ALL: [&str; 20] = [
 ];
 
 /// Asserts that two numbers differ by at most a share.
-fn assert_close(found: f64, expected: f64, share: f64) {
-    assert!((found - expected).abs() <= share * expected, "{found} instead of {expected}");
+fn assert_close(actual: f64, expected: f64, share: f64) {
+    assert!((actual - expected).abs() <= share * expected, "{actual} instead of {expected}");
 }
 
 #[test]
@@ -114,33 +114,34 @@ fn a_log_of_pgbench_gives_the_figures_of_its_report() {
 #[test]
 fn with_a_rate_the_log_has_response_and_service_times() {
     let record = one(&["throttled.1000"]);
-    let each = &record.stages[0].session_loop;
-    let response = each.response_us.as_ref().unwrap();
-    let service = each.service_us.as_ref().unwrap();
+    let session_loop = &record.stages[0].session_loop;
+    let response = session_loop.response_us.as_ref().unwrap();
+    let service = session_loop.service_us.as_ref().unwrap();
     let milliseconds = reported("throttled.txt", "latency average = ");
     // The summary includes the skipped transactions, as lower bounds.
-    let answered = each.response_histogram.as_ref().unwrap().decode().unwrap().summary().unwrap();
+    let answered =
+        session_loop.response_histogram.as_ref().unwrap().decode().unwrap().summary().unwrap();
     assert_eq!((response.lower_bound_from, answered.lower_bound_from), (Some(50.0), None));
     assert_close(answered.mean / 1e3, milliseconds, 0.001);
     let lag = reported("throttled.txt", "schedule lag: avg ");
     assert_close((answered.mean - service.mean) / 1e3, lag, 0.01);
     assert_eq!(response.count as f64, reported("throttled.txt", "actually processed: "));
-    let skipped: u64 = each.series.iter().map(|point| point.skipped).sum();
+    let skipped: u64 = session_loop.series.iter().map(|point| point.skipped).sum();
     assert_eq!(skipped as f64, reported("throttled.txt", "transactions skipped: "));
 }
 
 #[test]
-fn column_7_is_the_lag_or_the_retries_by_its_values_or_as_told() {
+fn reads_column_7_as_lag_or_retries_by_its_values_or_the_setting() {
     let imports = read(&["lag.1000"]);
     assert!(imports.notices[0].contains("delay of the start"), "{:?}", imports.notices);
-    let each = &imports.records[0].stages[0].session_loop;
-    let mean = each.response_us.as_ref().unwrap().mean;
+    let session_loop = &imports.records[0].stages[0].session_loop;
+    let mean = session_loop.response_us.as_ref().unwrap().mean;
     assert_close(mean / 1e3, reported("lag.txt", "latency average = "), 0.001);
     let imports = read(&["tries.1000", "tries.1000.1"]);
     assert!(imports.notices[0].contains("number of retries"), "{:?}", imports.notices);
-    let each = &imports.records[0].stages[0].session_loop;
-    assert_eq!(each.retries as f64, reported("tries.txt", "total number of retries: "));
-    assert_eq!(each.response_us, None);
+    let session_loop = &imports.records[0].stages[0].session_loop;
+    assert_eq!(session_loop.retries as f64, reported("tries.txt", "total number of retries: "));
+    assert_eq!(session_loop.response_us, None);
     let settings = Settings { column_7: Some(Column7::Retries), ..Settings::default() };
     let imports = read_with(vec![input("lag.1000")], &settings).unwrap();
     assert!(imports.notices.is_empty());
@@ -150,12 +151,12 @@ fn column_7_is_the_lag_or_the_retries_by_its_values_or_as_told() {
 #[test]
 fn failed_transactions_have_their_sqlstate_and_no_latency() {
     let record = one(&["failed.1000", "failed.1000.1"]);
-    let each = &record.stages[0].session_loop;
+    let session_loop = &record.stages[0].session_loop;
     let failed = reported("failed.txt", "number of serialization failures: ");
-    let outcomes = each.outcomes.unwrap();
+    let outcomes = session_loop.outcomes.unwrap();
     assert_eq!((outcomes.failed as f64, outcomes.attempted), (failed, 80));
-    assert_eq!((each.errors[0].sqlstate.as_str(), each.errors.len()), ("40001", 1));
-    assert_eq!(each.service_us.as_ref().unwrap().count, outcomes.succeeded);
+    assert_eq!((session_loop.errors[0].sqlstate.as_str(), session_loop.errors.len()), ("40001", 1));
+    assert_eq!(session_loop.service_us.as_ref().unwrap().count, outcomes.succeeded);
 }
 
 #[test]
@@ -170,11 +171,14 @@ fn a_sample_or_a_truncated_log_is_refused() {
 
 #[test]
 fn a_log_whose_transactions_count_from_0_is_whole() {
-    let line = |client: u32, number: u32| {
-        format!("{client} {number} 100 0 1795414448 {}\n", 5000 + number)
+    let line = |client: u32, transaction: u32| {
+        format!("{client} {transaction} 100 0 1795414448 {}\n", 5000 + transaction)
     };
     let log = |numbers: &[u32]| -> String {
-        numbers.iter().flat_map(|number| [line(0, *number), line(1, *number)]).collect()
+        numbers
+            .iter()
+            .flat_map(|transaction| [line(0, *transaction), line(1, *transaction)])
+            .collect()
     };
     let runs = read_with(vec![generated(log(&[0, 1, 2]))], &Settings::default()).unwrap().records;
     assert_eq!(runs[0].stages[0].transactions, 6);
@@ -185,7 +189,7 @@ fn a_log_whose_transactions_count_from_0_is_whole() {
 }
 
 #[test]
-fn an_aborted_run_says_so_and_shows_no_facts_that_it_lacks() {
+fn reports_of_an_aborted_run_contain_the_reason_and_no_unknown_facts() {
     let report = "transaction type: x\nnumber of clients: 1\nnumber of transactions actually processed: 50\ntps = 5.0 (without initial connection time)\npgbench: error: Run was aborted; the above results are incomplete.\n";
     let runs = read_with(vec![text(report)], &Settings::default()).unwrap().records;
     let shown = riops::report::run_text(&runs[0], "", 100);
@@ -300,17 +304,17 @@ fn aggregates_have_means_and_extremes_but_no_percentiles() {
     // Unknown, not none: the columns of failures are 0 without --failures-detailed.
     assert_eq!(stage.session_loop.outcomes, None);
     let rate = one(&["aggregate_rate.1000"]);
-    let each = &rate.stages[0].session_loop;
-    assert_eq!(each.reported_latency.as_ref().unwrap().kind, LatencyKind::Response);
-    assert!(each.series.iter().all(|point| point.max_us.is_none()));
-    let skipped: u64 = each.series.iter().map(|point| point.skipped).sum();
+    let session_loop = &rate.stages[0].session_loop;
+    assert_eq!(session_loop.reported_latency.as_ref().unwrap().kind, LatencyKind::Response);
+    assert!(session_loop.series.iter().all(|point| point.max_us.is_none()));
+    let skipped: u64 = session_loop.series.iter().map(|point| point.skipped).sum();
     assert_eq!(skipped as f64, reported("aggregate_rate.txt", "transactions skipped: "));
     let error = refused(vec![text("1795414455 1 1 1 1 1\n")]);
     assert!(error.contains("two intervals"), "{error}");
 }
 
 #[test]
-fn the_report_of_pgbench_has_what_it_prints_and_nothing_else() {
+fn the_record_of_a_pgbench_report_contains_only_printed_values() {
     let record = one(&["throttled.txt"]);
     let run: &ImportedRun = record.plan.work.get().unwrap();
     assert_eq!(run.version.as_deref(), Some("15.18"));
@@ -552,7 +556,7 @@ fn a_damaged_file_imports_nothing_and_a_newer_record_is_refused() {
     let newer = record.replacen("\"schema\": 1", "\"schema\": 2", 1);
     let error = read_text(format!("{record}\n{newer}")).unwrap_err();
     assert!(
-        matches!(error, ImportError::Newer { found: 2, line, .. } if line == lines + 2),
+        matches!(error, ImportError::Newer { schema: 2, line, .. } if line == lines + 2),
         "{error}"
     );
     let error =

@@ -121,8 +121,8 @@ fn no_line_of_a_stored_record_is_wider_than_the_terminal() {
         other.id = uuid::Uuid::from_u128(record.id.as_u128() ^ 1);
         other.target.settings.insert("jit".to_owned(), "changed".to_owned());
         let (a, b) = (Group { name, records }, Group { name: "b", records: &[other] });
-        let found = comparison::compare(a, b, &stats::Settings::default()).unwrap();
-        let text = |width| report::findings_text(&report::comparison(&found), width);
+        let comparison = comparison::compare(a, b, &stats::Settings::default()).unwrap();
+        let text = |width| report::findings_text(&report::comparison(&comparison), width);
         assert_eq!(too_wide(text), none, "{file}");
     }
 }
@@ -200,11 +200,11 @@ fn stored_records_can_be_compared() {
         let (a, b) = ([record], [other]);
         let group = |name, records| Group { name, records };
         let settings = stats::Settings::default();
-        let found = comparison::compare(group("a", &a[..]), group("b", &b[..]), &settings)
+        let comparison = comparison::compare(group("a", &a[..]), group("b", &b[..]), &settings)
             .unwrap_or_else(|error| panic!("{file}: {error}"));
-        assert_eq!(found.changes.len(), 1, "{file}: {:?}", found.changes);
-        assert!(found.figures().count() > 0, "{file}");
-        let text = report::findings_text(&report::comparison(&found), usize::MAX);
+        assert_eq!(comparison.changes.len(), 1, "{file}: {:?}", comparison.changes);
+        assert!(comparison.figures().count() > 0, "{file}");
+        let text = report::findings_text(&report::comparison(&comparison), usize::MAX);
         assert!(text.contains("setting: jit") && text.contains(" 0.0%"), "{file}: {text}");
     }
 }
@@ -214,7 +214,7 @@ fn a_stored_record_exports_in_every_format() {
     for (file, record) in parsed() {
         let id = record.id.to_string();
         let loops = record.stages.iter().map(|stage| &stage.session_loop);
-        let points: usize = loops.clone().map(|each| each.series.len()).sum();
+        let points: usize = loops.clone().map(|session_loop| session_loop.series.len()).sum();
         let one = std::slice::from_ref(&record);
         let json = export(one, ExportFormat::Json).unwrap();
         assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record, "{file}");
@@ -227,7 +227,7 @@ fn a_stored_record_exports_in_every_format() {
         };
         assert_eq!(rows(CsvRows::Stages), record.stages.len(), "{file}");
         assert_eq!(rows(CsvRows::Series), points, "{file}");
-        let has_latencies = loops.clone().any(|each| each.histogram.is_some());
+        let has_latencies = loops.clone().any(|session_loop| session_loop.histogram.is_some());
         assert_eq!(rows(CsvRows::Latencies) > 0, has_latencies, "{file}");
         let metrics = export(one, ExportFormat::OpenMetrics).unwrap();
         assert!(metrics.ends_with("# EOF\n"), "{file}");

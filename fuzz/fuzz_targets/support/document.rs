@@ -26,9 +26,9 @@ pub fn document(bytes: &[u8], documents: &[Value]) -> Option<String> {
 
 fn change(document: &mut Value, line: &str) -> Option<()> {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, rest) = line.split_at(digits);
-    let mut number = number.parse::<usize>().ok()? % count(document);
-    let value = nth(document, &mut number)?;
+    let (position, rest) = line.split_at(digits);
+    let mut position = position.parse::<usize>().ok()? % count(document);
+    let value = nth(document, &mut position)?;
     let mut characters = rest.chars();
     let operation = characters.next()?;
     let operand = characters.as_str();
@@ -64,15 +64,15 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Returns the value with this number, and counts those before it.
-fn nth<'a>(value: &'a mut Value, number: &mut usize) -> Option<&'a mut Value> {
-    if *number == 0 {
+/// Returns the value at this position in document order. Subtracts the values before it from the position.
+fn nth<'a>(value: &'a mut Value, position: &mut usize) -> Option<&'a mut Value> {
+    if *position == 0 {
         return Some(value);
     }
-    *number -= 1;
+    *position -= 1;
     match value {
-        Value::Array(elements) => elements.iter_mut().find_map(|each| nth(each, number)),
-        Value::Object(members) => members.values_mut().find_map(|each| nth(each, number)),
+        Value::Array(elements) => elements.iter_mut().find_map(|element| nth(element, position)),
+        Value::Object(members) => members.values_mut().find_map(|member| nth(member, position)),
         _ => None,
     }
 }

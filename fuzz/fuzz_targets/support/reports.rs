@@ -17,7 +17,7 @@ pub fn render(record: &Record, part: u8) {
         1 => pages(record),
         _ => {
             exports(record);
-            compared(record);
+            compare_with_itself(record);
         }
     }
 }
@@ -55,15 +55,15 @@ fn exports(record: &Record) {
 }
 
 /// Compares the record with itself as another run.
-fn compared(record: &Record) {
+fn compare_with_itself(record: &Record) {
     let mut other = record.clone();
     other.id = Default::default();
     let _ = differences(record, &other);
     let (a, b) = ([record.clone()], [other]);
     let groups = [("a", &a), ("b", &b)].map(|(name, records)| Group { name, records });
     let [a, b] = groups;
-    if let Ok(found) = compare(a, b, &Default::default()) {
-        let findings = comparison(&found);
+    if let Ok(differences) = compare(a, b, &Default::default()) {
+        let findings = comparison(&differences);
         let _ = (findings_text(&findings, 80), findings_markdown(&findings));
         findings_html(&findings, &Layout::new("fuzz", Delivery::Inline)).expect("the template accepts every comparison");
     }

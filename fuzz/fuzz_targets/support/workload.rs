@@ -26,34 +26,34 @@ const CHECKED_ROWS_MAX: u64 = 10_000;
 
 /// Builds everything that does not need a server. Returns an error if the plan does not fit the dataset.
 pub fn build_all(plan: &Plan, dialect: Dialect, reply: &str) -> Result<(), PlanError> {
-    let whole = plan.prepared()?;
-    let used = whole.as_ref().map(|whole| whole.part(&plan.part)).transpose()?;
+    let dataset = plan.prepared()?;
+    let used = dataset.as_ref().map(|dataset| dataset.part(&plan.part)).transpose()?;
     let few = Plan { sessions: plan.sessions.min(SESSIONS_MAX), workers: 1, ..plan.clone() };
-    let found =
-        BuildFor { dataset: whole.as_ref(), used: used.as_ref(), dialect, protocol: plan.protocol };
+    let inputs =
+        BuildFor { dataset: dataset.as_ref(), used: used.as_ref(), dialect, protocol: plan.protocol };
     for work in plan.work.stages() {
-        if let Some(mut workload) = build(&work, found)? {
+        if let Some(mut workload) = build(&work, inputs)? {
             use_workload(workload.as_mut(), &few, dialect, reply);
         }
     }
-    if let Some(Ok(workload)) = whole.as_ref().map(riops::workload::on) {
+    if let Some(Ok(workload)) = dataset.as_ref().map(riops::workload::on) {
         fill(&workload.dataset(dialect));
     }
     Ok(())
 }
 
-fn build(work: &WorkPlan, found: BuildFor<'_>) -> Result<Option<Box<dyn Workload>>, PlanError> {
+fn build(work: &WorkPlan, inputs: BuildFor<'_>) -> Result<Option<Box<dyn Workload>>, PlanError> {
     match work {
-        WorkPlan::Rows(run) => run.build(found).map(Some),
+        WorkPlan::Rows(run) => run.build(inputs).map(Some),
         WorkPlan::Load(run) => {
-            let dataset = found.dataset.and_then(DatasetPlan::get::<LoadDataset>).cloned();
-            let load = |dataset| Box::new(Load::new(dataset, run.clone()).on(found.dialect));
+            let dataset = inputs.dataset.and_then(DatasetPlan::get::<LoadDataset>).cloned();
+            let load = |dataset| Box::new(Load::new(dataset, run.clone()).on(inputs.dialect));
             Ok(dataset.map(|dataset| load(dataset) as Box<dyn Workload>))
         }
-        WorkPlan::Point(run) => run.build(found).map(Some),
-        WorkPlan::Oltp(run) => run.build(found).map(Some),
-        WorkPlan::Ping(run) => run.build(found).map(Some),
-        WorkPlan::Script(run) => run.build(found).map(Some),
+        WorkPlan::Point(run) => run.build(inputs).map(Some),
+        WorkPlan::Oltp(run) => run.build(inputs).map(Some),
+        WorkPlan::Ping(run) => run.build(inputs).map(Some),
+        WorkPlan::Script(run) => run.build(inputs).map(Some),
         WorkPlan::Cbc(_) | WorkPlan::Imported(_) | WorkPlan::Observe(_) => Ok(None),
     }
 }
@@ -84,8 +84,8 @@ fn use_workload(workload: &mut dyn Workload, plan: &Plan, dialect: Dialect, repl
 fn fill(dataset: &Dataset) {
     for table in &dataset.tables {
         let numbers = [0, table.jobs.saturating_sub(1)];
-        for number in numbers.into_iter().filter(|&number| number < table.jobs) {
-            if let Job::Copy { mut source, .. } = (table.job)(number) {
+        for job in numbers.into_iter().filter(|&job| job < table.jobs) {
+            if let Job::Copy { mut source, .. } = (table.job)(job) {
                 let mut out = Vec::new();
                 let _ = (0..PIECES_MAX).all(|_| source(&mut out));
             }

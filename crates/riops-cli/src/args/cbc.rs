@@ -60,14 +60,14 @@ impl RunWorkload for RunCbc {
             Some(CbcSize::Gigabytes(size_gb)) => size_gb,
             Some(CbcSize::Auto) | None => defaults.size_gb,
         };
-        let number = |count: &Count| u32::try_from(count.0).unwrap_or(u32::MAX);
+        let as_u32 = |count: &Count| u32::try_from(count.0).unwrap_or(u32::MAX);
         let work = CbcRun {
             size_gb,
             auto_size: self.size == Some(CbcSize::Auto),
             place: self.place,
             cold: self.cold.is_some_and(|cold| cold != Caches::AsFound),
             cold_try: self.cold == Some(Caches::ColdTry),
-            query_sessions: self.query_sessions.iter().map(number).collect(),
+            query_sessions: self.query_sessions.iter().map(as_u32).collect(),
             query_duration_s: self.query_duration.map_or(defaults.query_duration_s, seconds),
             keep: self.keep,
             skip_space_check: self.skip_space_check,

@@ -99,9 +99,9 @@ pub(crate) enum FailOn {
 
 /// Parses a figure of stored stages.
 fn history_figure() -> impl TypedValueParser<Value = HistoryChoice> {
-    PossibleValuesParser::new(HistoryChoice::all().map(|each| each.option)).try_map(|name| {
-        let found = HistoryChoice::all().find(|each| each.option == name);
-        found.ok_or("not a figure of stored stages")
+    PossibleValuesParser::new(HistoryChoice::all().map(|choice| choice.option)).try_map(|name| {
+        let choice = HistoryChoice::all().find(|choice| choice.option == name);
+        choice.ok_or("not a figure of stored stages")
     })
 }
 
@@ -117,8 +117,9 @@ impl std::fmt::Display for Share {
 
 /// Parses a percentage: `2%`.
 pub(crate) fn parse_share(text: &str) -> Result<Share, String> {
-    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    match number {
+    let percent =
+        text.trim().strip_suffix('%').and_then(|digits| digits.trim().parse::<f64>().ok());
+    match percent {
         Some(percent) if percent > 0.0 && percent < 100.0 => Ok(Share(percent / 100.0)),
         _ => Err("expected a percentage above 0% and below 100%, for example 2%".to_owned()),
     }

@@ -109,8 +109,8 @@ pub(crate) fn command_for(words: &[OsString]) -> &'static clap::Command {
     let named: Names = words.iter().filter_map(|word| known.get(word.to_str()?).cloned()).collect();
     let mut reduced = REDUCED.lock().unwrap_or_else(PoisonError::into_inner);
     reduced.entry(named.clone()).or_insert_with(|| {
-        let whole = derived.unwrap_or_else(derived_command);
-        Box::leak(Box::new(with_only(whole, &named)))
+        let full_command = derived.unwrap_or_else(derived_command);
+        Box::leak(Box::new(with_only(full_command, &named)))
     })
 }
 
@@ -148,10 +148,10 @@ pub(crate) fn built() -> &'static clap::Command {
 
 /// The command line, derived except for the output forms: each workload lists its own.
 fn derived_command() -> clap::Command {
-    let whole = Arguments::command().mut_subcommand("observe", |observe| {
+    let full_command = Arguments::command().mut_subcommand("observe", |observe| {
         observe.mut_arg("output", |output| output::of_run("observe", output))
     });
-    WorkPlan::executable_names().into_iter().fold(whole, |command, workload| {
+    WorkPlan::executable_names().into_iter().fold(full_command, |command, workload| {
         let command = command.mut_subcommand("run", |run| {
             run.mut_subcommand(workload.clone(), |inner| {
                 inner.mut_arg("output", |output| output::of_run(&workload, output))

@@ -127,8 +127,8 @@ fn instant(text: &str, now: Timestamp, days: i64) -> Result<Timestamp, String> {
 /// in riops, a number without a unit is in seconds.
 pub(crate) fn parse_time_with_unit(text: &str) -> Result<Span, String> {
     if text.trim().replace('_', "").parse::<f64>().is_ok() {
-        let number = text.trim();
-        return Err(format!("a latency needs a unit: write {number}ms or {number}s"));
+        let value = text.trim();
+        return Err(format!("a latency needs a unit: write {value}ms or {value}s"));
     }
     text.parse().map_err(|error: <Span as FromStr>::Err| error.to_string())
 }

@@ -204,7 +204,7 @@ impl RecordOptions {
     fn probes(&self) -> Vec<NamedQuery> {
         let labels = self.prometheus_server.as_deref();
         let own = self.prometheus.iter().flat_map(|_| Prometheus::queries(labels));
-        let is_new = |query: &NamedQuery| self.probe.iter().all(|each| each.name != query.name);
+        let is_new = |query: &NamedQuery| self.probe.iter().all(|probe| probe.name != query.name);
         self.probe.iter().cloned().chain(own.filter(is_new)).collect()
     }
 
@@ -507,13 +507,13 @@ mod tests {
     #[test]
     fn the_pause_has_a_default_and_graphs_need_a_single_run() {
         let graph = GraphOptions { graph: Some("a.png".into()), ..GraphOptions::default() };
-        let of = |repeat: u32, graph: &GraphOptions| {
+        let repeats_with = |repeat: u32, graph: &GraphOptions| {
             let options = RepeatOptions { repeat: Some(repeat), settle: None };
             options.repeats(graph, &OutputOptions::default())
         };
-        assert!(of(1, &graph).unwrap().is_none());
-        let repeats = of(3, &GraphOptions::default()).unwrap().unwrap();
+        assert!(repeats_with(1, &graph).unwrap().is_none());
+        let repeats = repeats_with(3, &GraphOptions::default()).unwrap().unwrap();
         assert_eq!((repeats.count, repeats.settle), (3, SETTLE.0));
-        assert!(of(3, &graph).is_err_and(|error| error.to_string().contains("--graph")));
+        assert!(repeats_with(3, &graph).is_err_and(|error| error.to_string().contains("--graph")));
     }
 }

@@ -254,7 +254,7 @@ impl RunWorkload for RunScript {
         };
         let plan = self.run.plan(work.into())?;
         let stop = match self.transactions_per_session {
-            Some(each) => Stop::Transactions(each.saturating_mul(plan.sessions.into())),
+            Some(count) => Stop::Transactions(count.saturating_mul(plan.sessions.into())),
             None => plan.stop,
         };
         Ok(Plan { dataset, prepare: self.prepare.policy(), stop, ..plan })
@@ -265,9 +265,9 @@ impl RunWorkload for RunScript {
     }
 
     fn notice(&self) -> Option<String> {
-        let number = self.run.bare_duration()?.0.as_secs_f64();
+        let value = self.run.bare_duration()?.0.as_secs_f64();
         Some(format!(
-            "measures for {number} s; for {number} transactions per session, as with -t of pgbench, use --transactions-per-session {number}"
+            "measures for {value} s; for {value} transactions per session, as with -t of pgbench, use --transactions-per-session {value}"
         ))
     }
 }
@@ -346,7 +346,7 @@ pub(crate) struct Steps(pub(crate) Vec<InitStep>);
 
 fn init_steps(text: &str) -> Result<Steps, String> {
     let step = |letter| {
-        InitStep::of(letter)
+        InitStep::from_letter(letter)
             .ok_or_else(|| format!("unknown step \"{letter}\": expected letters of dtgGvpf"))
     };
     text.chars().map(step).collect::<Result<Vec<_>, _>>().map(Steps)

@@ -14,7 +14,7 @@ use crate::args::gate::Bisect;
 use crate::experiment::conductor::{conductor, select};
 use crate::experiment::gate::GateFile;
 use crate::experiment::results;
-use crate::failure::{FAILED, INTERRUPTED, of_conduct, refuse};
+use crate::failure::{FAILED, INTERRUPTED, conduct_error, refuse};
 use crate::output::Outputs;
 use crate::ui::Ui;
 
@@ -39,11 +39,11 @@ pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
         tests: &tests,
     };
     let outputs = Outputs::open(&options.both.outputs, Some("text"), ui)?;
-    let bisected = conductor.bisect(&search).map_err(of_conduct)?;
+    let bisected = conductor.bisect(&search).map_err(conduct_error)?;
     show(&bisected, outputs)?;
-    bisected.ended.map_err(of_conduct)?;
+    bisected.ended.map_err(conduct_error)?;
     Ok(ExitCode::from(match bisected.view.found.as_slice() {
-        _ if ui.interrupt.requested() => INTERRUPTED,
+        _ if ui.interrupt.is_requested() => INTERRUPTED,
         [_] => 0,
         _ => FAILED,
     }))

@@ -95,8 +95,8 @@ pub(super) fn history(options: &History, ui: Ui) -> Result<ExitCode> {
     if series.is_empty() && options.figure.is_some() {
         return refuse("no run that matches has this figure");
     }
-    for each in &mut series {
-        each.explain(&record);
+    for history in &mut series {
+        history.explain(&record);
     }
     Outputs::open(&options.outputs, Some("text"), ui)?.emit(|form, lines| {
         if form == "json" {
@@ -115,10 +115,11 @@ pub(super) fn history(options: &History, ui: Ui) -> Result<ExitCode> {
             ui.error(&format!("{runs} not done or not valid: see `riops runs list --invalid`"));
             return Ok(ExitCode::from(BREACHED));
         }
-        let slower = series.iter().any(|each| each.verdict == GateVerdict::Slower);
+        let slower = series.iter().any(|history| history.verdict == GateVerdict::Slower);
         return Ok(if slower { ExitCode::from(FAILED) } else { ExitCode::SUCCESS });
     }
-    let mut outcomes = series.iter().flat_map(|each| &each.changes).map(|change| change.outcome);
+    let mut outcomes =
+        series.iter().flat_map(|history| &history.changes).map(|change| change.outcome);
     let fails = match options.fail_on {
         None => false,
         Some(FailOn::Change) => outcomes.next().is_some(),

@@ -85,7 +85,7 @@ fn client(options: &Doctor, ui: Ui) -> Result<ExitCode> {
         "measuring the maximum throughput of this client, against a server that does nothing",
     );
     let calibration = calibrate(sessions, workers, seconds, ui.interrupt)?;
-    if ui.interrupt.requested() {
+    if ui.interrupt.is_requested() {
         return Err(ConnectionError::Interrupted.into());
     }
     if calibration.transactions_per_s == 0.0 {
@@ -142,7 +142,7 @@ fn parent_of_data(options: &Doctor, ui: Ui) -> Result<(PathBuf, riops::server::T
         let text = "the server's data directory is not on this machine, or its path is not visible to this user: run riops doctor --disk on the server's machine, or select a directory on its device with --disk-dir";
         return refuse(text);
     };
-    let device = |path: &Path| std::fs::metadata(path).ok().map(|found| found.dev());
+    let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
     match data.parent().filter(|parent| device(parent) == device(&data)) {
         Some(parent) => Ok((parent.to_owned(), target)),
         None => refuse(format!(

@@ -107,7 +107,7 @@ pub(super) fn remove(options: &RemoveOptions, ui: Ui) -> Result<ExitCode> {
             runs.push(summary(&store, &id)?);
         }
     }
-    let number = match runs.len() {
+    let described = match runs.len() {
         1 => "1 run".to_owned(),
         count => format!("{count} runs"),
     };
@@ -115,7 +115,7 @@ pub(super) fn remove(options: &RemoveOptions, ui: Ui) -> Result<ExitCode> {
         let lines = run_lines(&runs, None, Sort::default());
         crate::ui::print(&runs_table(&lines, crate::ui::output_columns()))?;
     }
-    let question = format!("Remove {number} from {}?", store.location());
+    let question = format!("Remove {described} from {}?", store.location());
     if !confirm(&question, options.yes, ui)? {
         return Ok(ExitCode::SUCCESS);
     }
@@ -131,6 +131,6 @@ pub(super) fn remove(options: &RemoveOptions, ui: Ui) -> Result<ExitCode> {
 /// Returns the line of a run in the list.
 fn summary(store: &Store, id: &str) -> Result<RunSummary> {
     let filter = RunFilter { id: Some(id.to_owned()), ..RunFilter::default() };
-    let found = store.list(&filter)?.into_iter().next();
-    Ok(found.ok_or_else(|| riops::store::StoreError::NotFound(id.to_owned()))?)
+    let run = store.list(&filter)?.into_iter().next();
+    Ok(run.ok_or_else(|| riops::store::StoreError::NotFound(id.to_owned()))?)
 }

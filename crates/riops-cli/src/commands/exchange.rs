@@ -86,7 +86,7 @@ fn open(file: &Path) -> Result<Input> {
     }
     let name = file.display().to_string();
     let opened = File::open(file).with_context(|| format!("cannot read {name}"))?;
-    let modified = opened.metadata().and_then(|found| found.modified()).ok();
+    let modified = opened.metadata().and_then(|metadata| metadata.modified()).ok();
     let modified = modified.and_then(|time| Timestamp::try_from(time).ok());
     Ok(Input::new(name, modified, Box::new(BufReader::new(opened))))
 }
@@ -123,7 +123,10 @@ pub(super) fn merge(options: &MergeOptions, ui: Ui) -> Result<ExitCode> {
     if records.len() < 2 {
         return refuse("nothing to merge: specify at least two runs, a label or a tag of several");
     }
-    let parts = (0..).zip(records).map(|(number, record)| MergedPart::of(number, record)).collect();
+    let parts = (0..)
+        .zip(records)
+        .map(|(position, record)| MergedPart::from_record(position, record))
+        .collect();
     let mut merged = merged_of(Uuid::now_v7(), parts, None)?;
     if let Some(label) = &options.label {
         merged.label = Some(label.clone()).filter(|label| !label.is_empty());

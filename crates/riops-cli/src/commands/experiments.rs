@@ -14,7 +14,7 @@ use crate::experiment::conductor::{
     conductor, given_databases, list, replace_database, select, trust_or_refuse,
 };
 use crate::experiment::results::show;
-use crate::failure::of_conduct;
+use crate::failure::conduct_error;
 use crate::output::Outputs;
 use crate::stored;
 use crate::terminal::confirm;
@@ -42,10 +42,10 @@ fn remove(options: &RemoveExperiment, ui: Ui) -> Result<ExitCode> {
     let location = stored::location(&options.store, ui)?;
     let store = store::open_existing(&location, ui.interrupt)?
         .ok_or_else(|| StoreError::NoExperiments(location.to_string()))?;
-    let found = store.experiment(&options.experiment)?;
-    let mut experiment = stored_definition(&found)?;
-    let Some(lock) = store.lock_experiment(&found.id)? else {
-        return Err(anyhow!("another riops process conducts the experiment {}", found.id));
+    let stored = store.experiment(&options.experiment)?;
+    let mut experiment = stored_definition(&stored)?;
+    let Some(lock) = store.lock_experiment(&stored.id)? else {
+        return Err(anyhow!("another riops process conducts the experiment {}", stored.id));
     };
     let runs = stored_runs(&experiment, &store)?;
     let with = match (options.runs, runs.len()) {
@@ -54,11 +54,11 @@ fn remove(options: &RemoveExperiment, ui: Ui) -> Result<ExitCode> {
         (false, count) => format!("; its runs ({count}) remain"),
     };
     let name = one_line(&experiment.name).into_owned();
-    let question = format!("Remove the experiment {} ({name}){with}?", found.id);
+    let question = format!("Remove the experiment {} ({name}){with}?", stored.id);
     if !confirm(&question, options.yes, ui)? {
         return Ok(ExitCode::SUCCESS);
     }
-    if experiment.leaves_databases() && found.state.finished_at.is_none() {
+    if experiment.leaves_databases() && stored.state.finished_at.is_none() {
         trust_or_refuse(&mut experiment, options.trust)?;
         replace_database(&mut experiment, &options.target)?;
         let databases = given_databases(&options.target);
@@ -67,7 +67,7 @@ fn remove(options: &RemoveExperiment, ui: Ui) -> Result<ExitCode> {
         let opened = store::open(&location, ui.interrupt)?;
         let mut servers = Servers::new(opened, None, ExperimentState::default(), &conductor);
         // Without the experiment, nothing would find them.
-        servers.drop_databases(&experiment, true).map_err(of_conduct)?;
+        servers.drop_databases(&experiment, true).map_err(conduct_error)?;
         servers.close(&experiment, false);
     }
     if options.runs {
@@ -75,7 +75,7 @@ fn remove(options: &RemoveExperiment, ui: Ui) -> Result<ExitCode> {
             store.remove(&run.id.to_string())?;
         }
     }
-    store.remove_experiment(&found.id)?;
+    store.remove_experiment(&stored.id)?;
     drop(lock);
-    crate::ui::print_done(&format!("removed {} ({name}){with}\n", found.id))
+    crate::ui::print_done(&format!("removed {} ({name}){with}\n", stored.id))
 }

@@ -13,7 +13,7 @@ use riops::units::text::json_text;
 use crate::args::gate::{BuildOptions, ExitCodes, Gate, JudgedOptions};
 use crate::experiment::conductor::{conductor, select};
 use crate::experiment::gate::{GateFile, SKIPPED, Undecided, named_apart, recoded};
-use crate::failure::{BREACHED, FAILED, INTERRUPTED, of_conduct, refuse};
+use crate::failure::{BREACHED, FAILED, INTERRUPTED, conduct_error, refuse};
 use crate::output::Outputs;
 use crate::target::embedded_options;
 use crate::ui::Ui;
@@ -33,7 +33,7 @@ fn conducted(options: &Gate, in_bisect: bool, ui: Ui) -> Result<ExitCode> {
     }
     write(options, &view, undecided == Undecided::Fail, outputs)?;
     let code = match (view.verdict, in_bisect) {
-        _ if ui.interrupt.requested() => INTERRUPTED,
+        _ if ui.interrupt.is_requested() => INTERRUPTED,
         (GateVerdict::NotSlower, _) => 0,
         (GateVerdict::Slower, _) => FAILED,
         (_, true) => SKIPPED,
@@ -66,7 +66,7 @@ fn judged(options: &Gate, ui: Ui) -> Result<(GateView, Undecided)> {
     let tests = file.tests(&variants, rules.error, &ui.given().target, &databases)?;
     let [base, head] = &variants;
     let names = [base.name.clone(), named_apart(base, head)];
-    let gated = conductor.gate(names, tests, &rules).map_err(of_conduct)?;
+    let gated = conductor.gate(names, tests, &rules).map_err(conduct_error)?;
     Ok((gated.view, file.inconclusive))
 }
 

@@ -33,28 +33,29 @@ pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
     let files = options.sessions.unwrap_or_else(cores);
     let folder = options.dir.clone().unwrap_or_else(|| PathBuf::from(LoadRun::default().dir));
     let path =
-        |number: u32| folder.join(file_name(files, dataset.rows, dataset.field_length, number));
+        |position: u32| folder.join(file_name(files, dataset.rows, dataset.field_length, position));
     if !options.force
         && let Some(existing) = (1..=files).map(path).find(|path| path.exists())
     {
         anyhow::bail!("{} already exists: replace it with --force", existing.display());
     }
     // Under a temporary name that is changed at the end: a file with its final name is complete.
-    let write_one = |number, path: &Path| -> io::Result<()> {
+    let write_one = |position, path: &Path| -> io::Result<()> {
         let file = BufWriter::with_capacity(BUFFER_BYTES, OutputFile::create(path)?);
         let mut writer = Interruptible { file, interrupt: ui.interrupt };
-        write_csv(&dataset, files, number, &mut writer)?;
+        write_csv(&dataset, files, position, &mut writer)?;
         writer.file.into_inner().map_err(IntoInnerError::into_error)?.complete()
     };
     let next = AtomicU32::new(1);
     let work = || -> Result<()> {
         loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number > files {
+            let position = next.fetch_add(1, Ordering::Relaxed);
+            if position > files {
                 return Ok(());
             }
-            let path = path(number);
-            write_one(number, &path).with_context(|| format!("cannot write {}", path.display()))?;
+            let path = path(position);
+            write_one(position, &path)
+                .with_context(|| format!("cannot write {}", path.display()))?;
             ui.notice(&format!("wrote {}", path.display()));
         }
     };
@@ -70,7 +71,7 @@ pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
             });
         }
     });
-    if ui.interrupt.requested() {
+    if ui.interrupt.is_requested() {
         return Err(ConnectionError::Interrupted.into());
     }
     if let Some(error) = failure.into_inner() {
@@ -92,7 +93,7 @@ struct Interruptible<'a> {
 
 impl Write for Interruptible<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.interrupt.requested() {
+        if self.interrupt.is_requested() {
             return Err(io::Error::other("interrupted"));
         }
         self.file.write(bytes)

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schemas_do_not_check_is_right() {
+    fn sets_the_values_that_the_schemas_do_not_check() {
         let text = manifests(&options("night", "run ping -c 8")).unwrap();
         let value = |key: &str| {
             let line = text.lines().find_map(|line| line.trim().strip_prefix(&format!("{key}: ")));

@@ -46,8 +46,8 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
     if let Command::Server(Server::Keep) = arguments.command {
         return server::keep();
     }
-    let only_reads = only_reads(&arguments.command);
-    install_signal_handlers(ui.interrupt.clone(), only_reads, arguments.error_form)?;
+    let is_read_only = is_read_only(&arguments.command);
+    install_signal_handlers(ui.interrupt.clone(), is_read_only, arguments.error_form)?;
     ui.watch_downloads();
     for notice in &arguments.notices {
         ui.notice(notice);
@@ -97,7 +97,11 @@ fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
 /// SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM. A signal that riops was started
 /// with as ignored, as by nohup or by a shell in the background, stays ignored. A command that only reads, and one that waits
 /// for a file, also exit if they do not end soon.
-fn install_signal_handlers(interrupt: Interrupt, only_reads: bool, form: ErrorForm) -> Result<()> {
+fn install_signal_handlers(
+    interrupt: Interrupt,
+    is_read_only: bool,
+    form: ErrorForm,
+) -> Result<()> {
     let ignored = ignored_signals();
     let handled = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| match ignored {
         Some(mask) => mask & (1 << (signal - 1)) == 0,
@@ -113,8 +117,8 @@ fn install_signal_handlers(interrupt: Interrupt, only_reads: bool, form: ErrorFo
                 }
                 is_second = true;
             }
-            let has_no_result = move || only_reads || is_reading();
-            if has_no_result() && !interrupt.requested() {
+            let has_no_result = move || is_read_only || is_reading();
+            if has_no_result() && !interrupt.is_requested() {
                 std::thread::spawn(move || {
                     std::thread::sleep(END_TIMEOUT);
                     if has_no_result() {
@@ -130,7 +134,7 @@ fn install_signal_handlers(interrupt: Interrupt, only_reads: bool, form: ErrorFo
 }
 
 /// Whether a command has no result that it must keep: it reads files or a store, and each run that it has stored is complete.
-fn only_reads(command: &Command) -> bool {
+fn is_read_only(command: &Command) -> bool {
     match command {
         Command::Runs(action) => matches!(
             action,

@@ -151,10 +151,10 @@ type Ran = Result<(ExitCode, Option<Record>)>;
 /// Runs the plan several times, and prints each run and the summary. The worst run gives the exit code.
 fn repeat(plan: &Plan, repeats: Repeats, runner: &Runner<'_>) -> Ran {
     let is_text = runner.forms.shown.name == "text";
-    let mut repeated = runner.session.repeat(plan, repeats, |number, plan| {
+    let mut repeated = runner.session.repeat(plan, repeats, |position, plan| {
         let (record, _, published) = runner.measure(plan, &|form, record, extras| {
             if is_text {
-                let repetition = Repetition { number, count: repeats.count };
+                let repetition = Repetition { ordinal: position, count: repeats.count };
                 Ok(Rendered::Data(report::repeat_line(record, repetition, extras)))
             } else {
                 (form.print)(record, extras)
@@ -168,7 +168,7 @@ fn repeat(plan: &Plan, repeats: Repeats, runner: &Runner<'_>) -> Ran {
     } else {
         runner.ui.lines(summary.trim_end());
     }
-    let is_interrupted = runner.ui.interrupt.requested();
+    let is_interrupted = runner.ui.interrupt.is_requested();
     let code = if is_interrupted { INTERRUPTED } else { worst_exit_code(&repeated.records) };
     Ok((ExitCode::from(code), repeated.records.pop()))
 }

@@ -12,7 +12,7 @@ use riops::server::Connection;
 
 use crate::args::run::cores;
 use crate::args::{CheckScript, InitializeScript, ScriptCommand};
-use crate::failure::{NOT_VALID, of_select, refuse};
+use crate::failure::{NOT_VALID, refuse, select_error};
 use crate::file::read_script;
 use crate::target;
 use crate::ui::Ui;
@@ -27,7 +27,7 @@ pub(crate) fn run(command: &ScriptCommand, ui: Ui) -> Result<ExitCode> {
 /// Creates the tables of pgbench step by step. As in pgbench, the last line is a message, not a result.
 fn initialize(options: &InitializeScript, ui: Ui) -> Result<ExitCode> {
     let dataset = options.dataset()?;
-    let target = target::select(&options.target, ui).map_err(of_select)?;
+    let target = target::select(&options.target, ui).map_err(select_error)?;
     let initialization = Initialization {
         target: &target.conninfo,
         dataset,
@@ -55,7 +55,7 @@ fn check(options: &CheckScript, ui: Ui) -> Result<ExitCode> {
     for file in &options.files {
         match parse(file, &read_script(file)?, &mut names) {
             Ok(script) => scripts.push(script),
-            Err(found) => errors.extend(found),
+            Err(problems) => errors.extend(problems),
         }
     }
     let is_simple = options.protocol == Protocol::Simple;

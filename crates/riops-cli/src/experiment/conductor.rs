@@ -21,7 +21,7 @@ use crate::args::fleet::FleetOptions;
 use crate::args::output::PLAIN;
 use crate::args::sweep::ResumeOptions;
 use crate::args::{EmbeddedOptions, OutputOptions, StoreOptions, TargetOptions, TrustOption};
-use crate::failure::{INTERRUPTED, of_conduct, refuse};
+use crate::failure::{INTERRUPTED, conduct_error, refuse};
 use crate::fleet::membership;
 use crate::output::Outputs;
 use crate::screen::shown;
@@ -98,7 +98,7 @@ impl Conducting<'_> {
         let membership = membership(self.fleet, self.store_options, self.ui)?;
         let (mut experiment, databases) = draft.define()?;
         if let Some(own) = &membership {
-            divide(&mut experiment, own).map_err(of_conduct)?;
+            divide(&mut experiment, own).map_err(conduct_error)?;
         }
         let select = |choice: &ServerChoice| select(choice, &databases, self.ui);
         let conductor = conductor(self.store_options, membership, &select, self.ui)?;
@@ -110,7 +110,7 @@ impl Conducting<'_> {
             return Ok(code);
         }
         let outputs = Outputs::open(self.outputs, Some("text"), self.ui)?;
-        let (study, end) = conductor.start(study.experiment).map_err(of_conduct)?;
+        let (study, end) = conductor.start(study.experiment).map_err(conduct_error)?;
         show(&study, outputs)?;
         Ok(ExitCode::from(exit_code(&study, end)))
     }
@@ -129,7 +129,7 @@ impl Conducting<'_> {
         let select = |choice: &ServerChoice| select(choice, &databases, self.ui);
         let conductor = conductor(self.store_options, membership, &select, self.ui)?;
         if conductor.membership.as_ref().and_then(Membership::following).is_some() {
-            let Some(mut experiment) = conductor.followed(part).map_err(of_conduct)? else {
+            let Some(mut experiment) = conductor.followed(part).map_err(conduct_error)? else {
                 return Ok(ExitCode::SUCCESS);
             };
             trust_or_refuse(&mut experiment, trust)?;
@@ -137,7 +137,8 @@ impl Conducting<'_> {
             let code = followed(&conductor, &experiment)?;
             return Ok(code.unwrap_or(ExitCode::SUCCESS));
         }
-        let mut continued = conductor.continued(part, options.retry_failed).map_err(of_conduct)?;
+        let mut continued =
+            conductor.continued(part, options.retry_failed).map_err(conduct_error)?;
         continued.allow_changed = options.allow_changed;
         let experiment = &mut continued.study.experiment;
         experiment.time_limit_s =
@@ -151,7 +152,7 @@ impl Conducting<'_> {
         if next(&continued.study).is_some() {
             require_passwords(&continued.study.experiment, &databases)?;
         }
-        let (study, end) = conductor.resume(continued).map_err(of_conduct)?;
+        let (study, end) = conductor.resume(continued).map_err(conduct_error)?;
         show(&study, outputs)?;
         Ok(ExitCode::from(exit_code(&study, end)))
     }
@@ -165,7 +166,7 @@ fn followed(conductor: &Conductor<'_>, experiment: &Experiment) -> Result<Option
     let Some(agent) = own.following() else {
         return Ok(None);
     };
-    let is_complete = conductor.follow(experiment.clone(), own, agent).map_err(of_conduct)?;
+    let is_complete = conductor.follow(experiment.clone(), own, agent).map_err(conduct_error)?;
     let code = if is_complete { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) };
     Ok(Some(code))
 }

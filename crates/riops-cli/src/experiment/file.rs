@@ -109,9 +109,9 @@ pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) ->
             return refuse(format!("experiment file {shown}: {error}"));
         }
         Err(error) => {
-            let found =
+            let ready =
                 path.to_str().and_then(|name| READY.iter().find(|(known, _)| *known == name));
-            found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| {
+            ready.map(|(_, text)| (*text).to_owned()).ok_or_else(|| {
                 UsageError(format!(
                     "\"{shown}\" is no workload and no ready experiment ({}), and cannot be read as an experiment file: {error}",
                     READY.map(|(name, _)| name).join(", ")
@@ -268,9 +268,9 @@ mod tests {
         .unwrap();
         assert_eq!(draft.name, "batches");
         let words = ["riops", "run", "rows", "--duration=3s", "--rows=1000"];
-        let mut found = draft.words.clone();
-        found.sort_by_key(|word| words.iter().position(|known| word == known));
-        assert_eq!(found, words.map(OsString::from));
+        let mut sorted = draft.words.clone();
+        sorted.sort_by_key(|word| words.iter().position(|known| word == known));
+        assert_eq!(sorted, words.map(OsString::from));
         let axes: Vec<_> = draft.axes.iter().map(|axis| axis.name.as_str()).collect();
         assert_eq!(axes, ["sessions", "batch"]);
         assert_eq!(draft.axes[0].plain().values, ["2", "1"]);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_it_does_not_know() {
+    fn rejects_unknown_fields_workloads_and_options() {
         let error = |text| read_text(text).unwrap_err().to_string();
         assert!(error("workload = \"rows\"\nrepeats = 2\n").contains("unknown field `repeats`"));
         assert!(error("workload = \"row\"\n").contains("unknown workload \"row\""));

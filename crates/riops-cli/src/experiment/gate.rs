@@ -221,7 +221,7 @@ fn with_prefix(value: &Value, prefix: Option<&Path>) -> Result<Value> {
             }
         },
         Value::Array(values) => {
-            let values = values.iter().map(|each| with_prefix(each, prefix));
+            let values = values.iter().map(|value| with_prefix(value, prefix));
             Value::Array(values.collect::<Result<_>>()?)
         }
         other => other.clone(),

@@ -41,7 +41,7 @@ pub(crate) fn exit_code(study: &Study, end: End) -> u8 {
         FAILED
     } else if records().any(|record| !record.verdict.valid) {
         NOT_VALID
-    } else if records().any(|record| record.thresholds.iter().any(|found| !found.held)) {
+    } else if records().any(|record| record.thresholds.iter().any(|threshold| !threshold.held)) {
         BREACHED
     } else {
         0

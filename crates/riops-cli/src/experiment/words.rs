@@ -112,8 +112,8 @@ fn is_named(arg: &Arg, name: &str) -> bool {
 pub(crate) fn text_of(value: &Value) -> Result<String> {
     Ok(match value {
         Value::String(text) => text.clone(),
-        Value::Integer(number) => number.to_string(),
-        Value::Float(number) => number.to_string(),
+        Value::Integer(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
         Value::Boolean(flag) => flag.to_string(),
         Value::Array(values) => values.iter().map(text_of).collect::<Result<Vec<_>>>()?.join(","),
         Value::Datetime(_) | Value::Table(_) => {

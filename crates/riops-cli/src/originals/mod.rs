@@ -89,8 +89,8 @@ pub(crate) fn named(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name());
     let name =
         name.and_then(|name| name.to_str()).map(|name| name.strip_prefix(PREFIX).unwrap_or(name));
-    let found = name.and_then(|name| NAMES.iter().find(|(known, ..)| name == *known));
-    if let Some((_, subcommand, implied)) = found {
+    let alias = name.and_then(|name| NAMES.iter().find(|(known, ..)| name == *known));
+    if let Some((_, subcommand, implied)) = alias {
         let words = std::iter::once(subcommand).chain(implied.iter()).map(OsString::from);
         arguments.splice(1..1, words);
     }
@@ -98,7 +98,7 @@ pub(crate) fn named(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Returns the tool that the first argument names, and its arguments.
-pub(crate) fn of(arguments: &[OsString]) -> Option<(&'static Tool, &[OsString])> {
+pub(crate) fn find_tool(arguments: &[OsString]) -> Option<(&'static Tool, &[OsString])> {
     let (name, own) = arguments.get(1..)?.split_first()?;
     Some((TOOLS.iter().find(|tool| name == tool.name)?, own))
 }

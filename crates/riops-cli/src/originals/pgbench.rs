@@ -72,15 +72,15 @@ pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translat
         return Ok(Meaning::Text(version).without_notices());
     }
     if line.builtin.iter().any(|name| name == "list") {
-        let names =
-            Builtin::ALL.map(|each| format!("{:>15}: {}\n", each.name(), each.description()));
+        let names = Builtin::ALL
+            .map(|builtin| format!("{:>15}: {}\n", builtin.name(), builtin.description()));
         let list = format!("Available builtin scripts:\n{}\n", names.concat());
         return Ok(Meaning::Message(list).without_notices());
     }
     if let Some(name) = &line.show_script {
-        let found: Builtin = name.parse().map_err(|error| format!("{error}"))?;
-        let (name, description) = (found.name(), found.description());
-        let script = format!("-- {name}: {description}\n{}\n", found.text().trim_end());
+        let builtin: Builtin = name.parse().map_err(|error| format!("{error}"))?;
+        let (name, description) = (builtin.name(), builtin.description());
+        let script = format!("-- {name}: {description}\n{}\n", builtin.text().trim_end());
         return Ok(Meaning::Message(script).without_notices());
     }
     line.check(&matches)?;
@@ -113,12 +113,12 @@ impl CommandLine {
         }
         self.conflict().map_or(Ok(()), refuse)?;
         match (self.aggregate_interval, self.time) {
-            (Some(each), Some(all)) if each > all => Err(format!(
-                "number of seconds for aggregation ({each}) must not be higher than test duration ({all})"
+            (Some(interval), Some(all)) if interval > all => Err(format!(
+                "number of seconds for aggregation ({interval}) must not be higher than test duration ({all})"
             )),
-            (Some(each), Some(all)) if all % each != 0 => {
-                Err(format!("duration ({all}) must be a multiple of aggregation interval ({each})"))
-            }
+            (Some(interval), Some(all)) if all % interval != 0 => Err(format!(
+                "duration ({all}) must be a multiple of aggregation interval ({interval})"
+            )),
             _ => Ok(()),
         }?;
         if let Some(pair) = self.define.iter().find(|pair| !pair.contains('=')) {
@@ -210,7 +210,7 @@ impl CommandLine {
         if self.foreign_keys && !steps.contains('f') {
             steps.push('f');
         }
-        let mut words = Words::of("script initialize");
+        let mut words = Words::new("script initialize");
         words.set("steps", steps);
         words.set_some("database", self.connection(outside));
         words.set_some("scale", self.scale);
@@ -225,7 +225,7 @@ impl CommandLine {
 
     fn run(&self, matches: &ArgMatches, outside: &Outside<'_>) -> Translated {
         let mut notices = Vec::new();
-        let mut words = Words::of(
+        let mut words = Words::new(
             "--quiet run script --output=pgbench --warmup=0s --no-verify --allow-no-success",
         );
         words.set_some("database", self.connection(outside));

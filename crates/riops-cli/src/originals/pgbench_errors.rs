@@ -73,8 +73,8 @@ pub(super) fn as_pgbench(error: &clap::Error) -> String {
         }
         "--sampling-rate" => format!("invalid sampling rate: \"{value}\""),
         _ if value.parse::<i64>().is_ok() => {
-            let whole = error.render().to_string();
-            let range = whole.split_once(" is not in ").and_then(|(_, rest)| rest.lines().next());
+            let message = error.render().to_string();
+            let range = message.split_once(" is not in ").and_then(|(_, rest)| rest.lines().next());
             format!("{shown} must be in range {}", range.unwrap_or_default().replace("..=", ".."))
         }
         _ => format!("invalid value \"{value}\" for option {shown}"),
@@ -101,11 +101,12 @@ pub(super) fn check_scripts(line: &CommandLine) -> Result<(), Refused> {
             Ok(weight) => weights += weight,
         }
         if is_builtin && name.parse::<Builtin>().is_err() {
-            let found = Builtin::ALL.iter().filter(|each| each.name().starts_with(name)).count();
-            return Err(match found {
+            let count =
+                Builtin::ALL.iter().filter(|builtin| builtin.name().starts_with(name)).count();
+            return Err(match count {
                 0 => format!("no builtin script found for name \"{name}\""),
                 _ => format!(
-                    "ambiguous builtin name: {found} builtin scripts found for prefix \"{name}\""
+                    "ambiguous builtin name: {count} builtin scripts found for prefix \"{name}\""
                 ),
             });
         }

@@ -71,8 +71,8 @@ fn everything_in_the_connection_string_counts_more_than_the_options() {
     let with = |line: &str, variables: &[(&str, &str)]| {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let variable = |name: &str| {
-            let found = variables.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
+            let pair = variables.iter().find(|(known, _)| *known == name);
+            pair.map(|(_, value)| (*value).to_owned())
         };
         let outside = Outside { variable: &variable, read: &|_| Err(String::new()) };
         let Meaning::Commands(commands) = translate(&arguments, &outside).unwrap().meaning else {
@@ -101,13 +101,13 @@ fn everything_in_the_connection_string_counts_more_than_the_options() {
     // Without a name, pgbench itself chooses the database.
     assert_eq!(with("-n", &[]), None);
     assert_eq!(with("-n", &[("PGPASSWORD", "x")]), None);
-    let of = |line: &str, variables: &[(&str, &str)]| with(line, variables).unwrap();
+    let database_of = |line: &str, variables: &[(&str, &str)]| with(line, variables).unwrap();
     let user = ConnInfo::default_user(|_| None);
-    assert_eq!(of("-U me", &[]), format!("dbname={user} user=me"));
-    assert_eq!(of("-U me", &[("PGUSER", "you")]), "dbname=you user=me");
-    assert_eq!(of("-n", &[("PGSERVICE", "a"), ("PGDATABASE", "d")]), "d");
+    assert_eq!(database_of("-U me", &[]), format!("dbname={user} user=me"));
+    assert_eq!(database_of("-U me", &[("PGUSER", "you")]), "dbname=you user=me");
+    assert_eq!(database_of("-n", &[("PGSERVICE", "a"), ("PGDATABASE", "d")]), "d");
     let variables = [("PGDATABASE", "postgresql://b/x")];
-    assert_eq!(of("-h a -p 1", &variables), "dbname=x host=b port=1");
+    assert_eq!(database_of("-h a -p 1", &variables), "dbname=x host=b port=1");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn initialization_has_the_steps_of_pgbench() {
 }
 
 #[test]
-fn refuses_what_pgbench_refuses() {
+fn refuses_command_lines_that_pgbench_refuses() {
     for line in [
         "-t 1 -T 1",
         "-i -c 2",

@@ -24,7 +24,7 @@ pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translat
         }
     };
     (outside.read)(file).map_err(|error| format!("cannot read {file}: {error}"))?;
-    let mut words = Words::of(match script {
+    let mut words = Words::new(match script {
         // The script drops the tables of an earlier setup.
         "setup" | "setup.sh" => "prepare rows --recreate",
         "run" | "runit" | "runit.sh" => {

@@ -31,13 +31,13 @@ const USAGE: &str = "Usage: riops sysbench [OPTION]... TEST prepare|run|cleanup|
 
 /// Returns the last password among the arguments. An empty one replaces it, so that the arguments still select the server.
 pub(super) fn password(arguments: &[String]) -> Option<Secret> {
-    let of = |argument: &String| {
+    let password_in = |argument: &String| {
         let (name, value) = argument.strip_prefix("--")?.split_once('=')?;
         (name.replace('-', "_") == "pgsql_password" && !value.is_empty()).then(|| value.to_owned())
     };
-    let found = arguments.iter().enumerate();
+    let indexed = arguments.iter().enumerate();
     let (positions, mut values): (_, Vec<_>) =
-        found.filter_map(|(position, argument)| Some((position, of(argument)?))).unzip();
+        indexed.filter_map(|(position, argument)| Some((position, password_in(argument)?))).unzip();
     let replacement = Some("--pgsql-password=".to_owned());
     Some(Secret { variable: "PGPASSWORD", value: values.pop()?, positions, replacement })
 }
@@ -75,7 +75,7 @@ pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translat
     };
     let mut options = Options::check(&line, &known)?;
     options.notices.extend(notice);
-    let is_quiet = options.number("verbosity") < VERBOSITY_OF_REPORTS;
+    let is_quiet = options.integer("verbosity") < VERBOSITY_OF_REPORTS;
     let words = match command {
         "create" | "load" if !is_bulk => {
             options.notices.push(
@@ -120,8 +120,8 @@ fn named(typed: &str, outside: &Outside<'_>) -> Result<Named, Refused> {
     let is_path = typed.contains('/');
     // sysbench looks for scripts in the working directory first.
     let scripts = [typed.to_owned(), format!("{typed}.lua")];
-    let found = scripts.iter().find_map(|path| Some((path, (outside.read)(path).ok()?)));
-    if let Some((script, text)) = found {
+    let readable = scripts.iter().find_map(|path| Some((path, (outside.read)(path).ok()?)));
+    if let Some((script, text)) = readable {
         let name = stock_script(&text).filter(|name| *name != COMMON_SCRIPT);
         let name = name.ok_or_else(|| unlike_stock(script))?;
         let beside = Path::new(script).with_file_name(format!("{COMMON_SCRIPT}.lua"));
@@ -270,13 +270,13 @@ impl Options {
         for (name, value) in &line.given {
             let dashed = name.replace('_', "-");
             // The other options of MySQL, such as --mysql-host.
-            let found = known.iter().find(|(known, ..)| known == name);
-            if found.is_none() && name.starts_with("mysql_") {
+            let option = known.iter().find(|(known, ..)| known == name);
+            if option.is_none() && name.starts_with("mysql_") {
                 options.notices.push(format!("--{dashed} has no effect: it is an option of MySQL"));
                 continue;
             }
             let &&(name, kind, _, used, _) =
-                found.ok_or_else(|| format!("invalid option: --{dashed}"))?;
+                option.ok_or_else(|| format!("invalid option: --{dashed}"))?;
             let value = checked(kind, value.as_deref()).ok_or_else(|| {
                 format!("invalid value for --{dashed}: {}", value.as_deref().unwrap_or("none"))
             })?;
@@ -305,7 +305,7 @@ impl Options {
             ),
             Some(other) => return Err(format!("invalid value for --forced-shutdown: '{other}'")),
         }
-        if self.number("threads") == 0 {
+        if self.integer("threads") == 0 {
             return Err("invalid value for --threads: 0".to_owned());
         }
         Ok(())
@@ -324,13 +324,13 @@ impl Options {
         self.text(name).unwrap_or_else(default)
     }
 
-    fn number(&self, name: &str) -> u64 {
+    fn integer(&self, name: &str) -> u64 {
         self.value(name).parse().unwrap_or_default()
     }
 
     /// The value of a number that was given and for which 0 means off.
     fn positive(&self, name: &str) -> Option<u64> {
-        self.text(name)?.parse().ok().filter(|&number| number > 0)
+        self.text(name)?.parse().ok().filter(|&value| value > 0)
     }
 
     fn is_on(&self, name: &str) -> bool {
@@ -339,7 +339,7 @@ impl Options {
 
     /// Returns a command of riops on the server of the options. Without any of them, it uses riops's default server.
     fn on_server(&self, command: &str) -> Words {
-        let mut words = Words::of(command);
+        let mut words = Words::new(command);
         let any = self.given.keys().any(|name| name.starts_with("pgsql_"));
         if any {
             let given = [
@@ -365,7 +365,7 @@ impl Options {
     fn prepare(&self) -> Words {
         let mut words = self.on_server("prepare oltp --schema=public");
         self.same(&mut words, &[Use::Prepare, Use::Both]);
-        words.set("connections", self.number("threads"));
+        words.set("connections", self.integer("threads"));
         // Without it, tables of earlier versions of riops are accepted.
         if self.given.keys().any(|name| name.starts_with("rand_") && *name != "rand_seed") {
             words.set("rand-type", self.distribution());
@@ -376,7 +376,7 @@ impl Options {
 
     fn prepare_bulk(&self) -> Words {
         let mut words = self.on_server("prepare oltp --schema=public --bulk-insert");
-        words.set("tables", self.number("threads"));
+        words.set("tables", self.integer("threads"));
         words
     }
 
@@ -408,7 +408,7 @@ impl Options {
         // Only inserts use sequences.
         let inserts = test == OltpTest::Insert;
         self.same(&mut words, if inserts { &[Use::Run, Use::Both] } else { &[Use::Run] });
-        words.set("sessions", self.number("threads"));
+        words.set("sessions", self.integer("threads"));
         let events = if test == OltpTest::BulkInsert {
             let rows = self.rows_of_statements();
             words.set("batch-insert-count", rows);
@@ -421,7 +421,7 @@ impl Options {
             1
         };
         words.set_some("seed", self.positive("rand_seed"));
-        words.set("warmup", format!("{}s", self.number("warmup_time")));
+        words.set("warmup", format!("{}s", self.integer("warmup_time")));
         self.stop(&mut words);
         let rate = self.positive("rate").map(|rate| rate as f64 / events as f64);
         words.set_some("rate", rate);
@@ -450,7 +450,7 @@ impl Options {
         let Some(events) = self.positive("events") else {
             return BULK_ROWS;
         };
-        let threads = self.number("threads").min(events);
+        let threads = self.integer("threads").min(events);
         let rows = events.div_ceil(events.div_ceil(BULK_ROWS).max(threads));
         let statements = events.div_ceil(rows);
         if statements * rows > events {
@@ -477,7 +477,7 @@ impl Options {
 
     /// Adds the end of the run and the interval of its series.
     fn stop(&self, words: &mut Words) {
-        let (events, time_s) = (self.positive("events"), self.number("time"));
+        let (events, time_s) = (self.positive("events"), self.integer("time"));
         let reported_s = self.positive("report_interval");
         let time_s = if time_s == 0 && events.is_none() { UNLIMITED_S } else { time_s };
         let interval_s = reported_s.unwrap_or(1);
@@ -513,8 +513,8 @@ fn checked(kind: Kind, value: Option<&str>) -> Option<String> {
         (Kind::Switch, Some("off" | "false" | "0")) => Some("off".to_owned()),
         (Kind::Switch, Some(_))
         | (Kind::Number | Kind::Rate | Kind::Text | Kind::OneOf(_), None) => None,
-        (Kind::Number, Some(number)) => Some(number.parse::<i64>().ok()?.max(0).to_string()),
-        (Kind::Rate, Some(number)) => Some(number.parse::<u64>().ok()?.to_string()),
+        (Kind::Number, Some(text)) => Some(text.parse::<i64>().ok()?.max(0).to_string()),
+        (Kind::Rate, Some(text)) => Some(text.parse::<u64>().ok()?.to_string()),
         (Kind::Text, Some(text)) => Some(text.to_owned()),
         (Kind::OneOf(texts), Some(text)) => texts.contains(&text).then(|| text.to_owned()),
     }

@@ -22,8 +22,8 @@ fn words(line: &str) -> Vec<String> {
     translated(line).unwrap().0.lines().map(str::to_owned).collect()
 }
 
-fn has(line: &str, word: &str) -> bool {
-    words(line).iter().any(|each| each == word)
+fn has_word(line: &str, word: &str) -> bool {
+    words(line).iter().any(|other| other == word)
 }
 
 #[test]
@@ -64,10 +64,10 @@ fn the_events_of_bulk_insert_are_rows() {
     assert_eq!(prepare, "prepare oltp --schema=public --bulk-insert --tables=4");
     let line = "bulk_insert --threads=2 --time=0 --rate=64000 --events=128000 run";
     insta::assert_snapshot!(words(line).join("\n"));
-    assert!(has("bulk_insert run", "--batch-insert-count=32000"));
+    assert!(has_word("bulk_insert run", "--batch-insert-count=32000"));
     // Each thread has a statement, and all statements have the same length.
-    assert!(has("bulk_insert --threads=4 --events=100 run", "--batch-insert-count=25"));
-    assert!(has("bulk_insert --threads=4 --events=3 run", "--transactions=3"));
+    assert!(has_word("bulk_insert --threads=4 --events=100 run", "--batch-insert-count=25"));
+    assert!(has_word("bulk_insert --threads=4 --events=3 run", "--transactions=3"));
     let (_, notices) = translated("bulk_insert --threads=3 --events=100 run").unwrap();
     assert_eq!(notices, ["inserts 102 rows instead of 100: all statements have 34"]);
 }
@@ -87,39 +87,39 @@ fn zero_means_no_limit() {
     assert!(both.contains(&"--drain=counted".to_owned()));
     let by_count = words("oltp_read_only --events=5 --time=0 run").join(" ");
     assert!(!by_count.contains("duration") && !by_count.contains("--drain"), "{by_count}");
-    assert!(has("oltp_read_only --time=0 run", "--duration=2592000s"));
-    assert!(has("oltp_read_only --time=0 run", "--interval=1s"));
-    assert!(has("oltp_read_only --time=0 --report-interval=10 run", "--duration=2592000s"));
-    assert!(has("oltp_read_only --time=604800 run", "--interval=1s"));
-    assert!(has("oltp_read_only --time=-1 --events=3 run", "--transactions=3"));
+    assert!(has_word("oltp_read_only --time=0 run", "--duration=2592000s"));
+    assert!(has_word("oltp_read_only --time=0 run", "--interval=1s"));
+    assert!(has_word("oltp_read_only --time=0 --report-interval=10 run", "--duration=2592000s"));
+    assert!(has_word("oltp_read_only --time=604800 run", "--interval=1s"));
+    assert!(has_word("oltp_read_only --time=-1 --events=3 run", "--transactions=3"));
     let off = words("oltp_read_only --rate=0 --rand-seed=0 --report-interval=0 run").join(" ");
     assert!(!off.contains("--rate") && !off.contains("--seed") && off.contains("--no-intervals"));
 }
 
 #[test]
 fn checkpoints_are_sorted() {
-    assert!(has("oltp_read_only --report-checkpoints=4,2,4 run", "--report-checkpoints=2,4"));
+    assert!(has_word("oltp_read_only --report-checkpoints=4,2,4 run", "--report-checkpoints=2,4"));
 }
 
 #[test]
 fn old_names_and_files_with_options_work() {
-    assert!(has(
+    assert!(has_word(
         "oltp_read_only --max-requests=3 --num-threads=2 --max-time=0 run",
         "--transactions=3"
     ));
-    assert!(has("oltp_read_only --num-threads=2 run", "--sessions=2"));
-    assert!(has("oltp_read_only --config-file=sb.conf run", "--sessions=7"));
-    assert!(has("oltp_read_only --config-file=sb.conf --tables=5 run", "--tables=5"));
-    assert!(has("--test=oltp_read_only.lua run", "--test=read-only"));
-    assert!(has("run --test=oltp_read_only", "--test=read-only"));
+    assert!(has_word("oltp_read_only --num-threads=2 run", "--sessions=2"));
+    assert!(has_word("oltp_read_only --config-file=sb.conf run", "--sessions=7"));
+    assert!(has_word("oltp_read_only --config-file=sb.conf --tables=5 run", "--tables=5"));
+    assert!(has_word("--test=oltp_read_only.lua run", "--test=read-only"));
+    assert!(has_word("run --test=oltp_read_only", "--test=read-only"));
 }
 
 #[test]
 fn inserts_are_not_prepared_as_in_sysbench() {
-    assert!(has("oltp_insert run", "--protocol=simple"));
-    assert!(!has("oltp_delete run", "--protocol=simple"));
-    assert!(has("oltp_insert --auto_inc=off run", "--auto-inc=off"));
-    assert!(!has("oltp_delete --auto_inc=off run", "--auto-inc=off"));
+    assert!(has_word("oltp_insert run", "--protocol=simple"));
+    assert!(!has_word("oltp_delete run", "--protocol=simple"));
+    assert!(has_word("oltp_insert --auto_inc=off run", "--auto-inc=off"));
+    assert!(!has_word("oltp_delete --auto_inc=off run", "--auto-inc=off"));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn options_without_meaning_are_accepted_with_a_notice() {
 }
 
 #[test]
-fn what_sysbench_refuses_is_refused() {
+fn refuses_invalid_command_lines_with_the_words_of_sysbench() {
     for (line, text) in [
         ("oltp_read_only", "a command is required"),
         ("oltp_read_only start", "unknown command: start"),
@@ -188,7 +188,7 @@ fn scripts_of_the_user_are_refused() {
     let (text, notices) = translated(&format!("{own} run")).unwrap();
     assert!(text.contains("--test=read-write"), "{text}");
     assert_eq!(notices, [format!("runs the built-in test oltp_read_write; {own} does not exist")]);
-    assert!(has("oltp_read_write.lua run", "--test=read-write"));
+    assert!(has_word("oltp_read_write.lua run", "--test=read-write"));
 }
 
 #[test]
@@ -202,9 +202,12 @@ fn options_of_version_1_1_select_the_format_of_its_report() {
         "--start_id=1",
         "--warmup-time=1",
     ] {
-        assert!(has(&format!("oltp_read_only {option} run"), "--output=sysbench-1.1"), "{option}");
+        assert!(
+            has_word(&format!("oltp_read_only {option} run"), "--output=sysbench-1.1"),
+            "{option}"
+        );
     }
-    assert!(has("oltp_read_only run", "--output=sysbench"));
+    assert!(has_word("oltp_read_only run", "--output=sysbench"));
     let arguments = ["oltp_read_only".to_owned(), "run".to_owned()];
     let with = |version: &'static str| {
         let variable = |name: &str| (name == SYSBENCH_VERSION).then(|| version.to_owned());
@@ -215,7 +218,10 @@ fn options_of_version_1_1_select_the_format_of_its_report() {
     assert!(with("2").unwrap_err().contains("expected 1.0 or 1.1"));
     let database = words("oltp_read_only --pgsql-sslmode=require run").join(" ");
     assert!(database.contains("sslmode=require user=sbtest"), "{database}");
-    assert!(has("oltp_read_only --create_table_options=x prepare", "--create-table-options=x"));
+    assert!(has_word(
+        "oltp_read_only --create_table_options=x prepare",
+        "--create-table-options=x"
+    ));
 }
 
 #[test]
@@ -256,11 +262,11 @@ fn help_and_version_need_no_command() {
 }
 
 #[test]
-fn the_password_is_found_whatever_the_spelling() {
+fn finds_the_password_in_every_spelling() {
     let arguments = ["a", "--pgsql_password=s'x", "run"].map(str::to_owned);
-    let found = password(&arguments).unwrap();
+    let secret = password(&arguments).unwrap();
     assert_eq!(
-        (found.variable, found.value.as_str(), found.positions),
+        (secret.variable, secret.value.as_str(), secret.positions),
         ("PGPASSWORD", "s'x", vec![1])
     );
     assert!(password(&["--pgsql-password=".to_owned()]).is_none());

@@ -26,7 +26,7 @@ pub(super) struct Words(pub(super) Vec<String>);
 
 impl Words {
     /// The words of a text.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         Self(text.split(' ').map(str::to_owned).collect())
     }
 

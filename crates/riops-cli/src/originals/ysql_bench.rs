@@ -78,13 +78,13 @@ pub(super) fn password(arguments: &[String]) -> Option<Secret> {
         let flags = argument.strip_prefix('-')?.trim_start_matches(['n', 'p']);
         Some(flags.strip_prefix('u')?.trim_start_matches('=').to_owned())
     };
-    let of = |argument: &String| {
+    let value_in = |argument: &String| {
         let long =
             argument.strip_prefix("--url").map(|rest| rest.trim_start_matches('=').to_owned());
         long.or_else(|| short(argument))
     };
     let (at, attached) =
-        arguments.iter().enumerate().find_map(|(at, argument)| Some((at, of(argument)?)))?;
+        arguments.iter().enumerate().find_map(|(at, argument)| Some((at, value_in(argument)?)))?;
     let (value, positions) = match attached {
         attached if attached.is_empty() => (arguments.get(at + 1)?.clone(), vec![at, at + 1]),
         attached => (attached, vec![at]),
@@ -172,7 +172,7 @@ impl CommandLine {
     fn load(&self, method: &str) -> Words {
         let is_file = method == "copy_file";
         let sessions = if is_file { 1 } else { u64::from(self.threads) };
-        let mut words = Words::of("run load --drop");
+        let mut words = Words::new("run load --drop");
         words.set("method", method.replace("copy_file", "copy-file"));
         words.set("rows", self.rows.saturating_mul(sessions));
         words.set("field-length", self.fields_length);
@@ -181,7 +181,7 @@ impl CommandLine {
     }
 
     fn point(&self, operation: &str) -> Words {
-        let mut words = Words::of("run point --warmup=0s");
+        let mut words = Words::new("run point --warmup=0s");
         words.set("op", operation);
         words.set("rows", self.rows);
         words.set("duration", format!("{}s", self.runtime_select.saturating_mul(60)));
@@ -226,40 +226,40 @@ mod tests {
     #[test]
     fn the_server_comes_from_the_arguments_the_environment_or_the_file() {
         let file = Some("# mine\nexport YSQLBENCH_URL=\"host=f user=me\"\n");
-        let of = |line: &str, variable, file| {
+        let database_of = |line: &str, variable, file| {
             let words = translated(line, variable, file).unwrap();
-            let found = words.split(" --").find(|word| word.starts_with("database="));
-            found.unwrap_or_default().trim_end().to_owned()
+            let option = words.split(" --").find(|word| word.starts_with("database="));
+            option.unwrap_or_default().trim_end().to_owned()
         };
         assert_eq!(
-            of("-o insert -u postgresql://a/b", Some("host=v"), file),
+            database_of("-o insert -u postgresql://a/b", Some("host=v"), file),
             "database=postgresql://a/b"
         );
-        assert_eq!(of("-o insert", Some("host=v"), file), "database=host=v");
-        assert_eq!(of("-o insert", None, file), "database=host=f user=me");
-        assert_eq!(of("-o insert", None, None), "");
-        let certificate = of("-o insert -c /ca.crt", Some("host=v"), None);
+        assert_eq!(database_of("-o insert", Some("host=v"), file), "database=host=v");
+        assert_eq!(database_of("-o insert", None, file), "database=host=f user=me");
+        assert_eq!(database_of("-o insert", None, None), "");
+        let certificate = database_of("-o insert -c /ca.crt", Some("host=v"), None);
         assert_eq!(certificate, "database=host=v sslrootcert=/ca.crt");
-        let certificate = of("-o insert -c /ca.crt", Some("postgresql://v/d?a=b"), None);
+        let certificate = database_of("-o insert -c /ca.crt", Some("postgresql://v/d?a=b"), None);
         assert_eq!(certificate, "database=a=b dbname=d host=v sslrootcert=/ca.crt");
     }
 
     #[test]
     fn a_password_is_found_in_every_form_of_the_option() {
-        let of = |words: &[&str]| {
+        let secret_of = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            password(&words).map(|found| (found.value, found.positions))
+            password(&words).map(|secret| (secret.value, secret.positions))
         };
         let url = "host=h password=s";
         for (words, positions) in
             [(vec!["-o", "insert", "-u", url], vec![2, 3]), (vec!["--url", url], vec![0, 1])]
         {
-            assert_eq!(of(&words), Some((url.to_owned(), positions)));
+            assert_eq!(secret_of(&words), Some((url.to_owned(), positions)));
         }
-        assert_eq!(of(&["--url=postgresql://me:s@h"]).unwrap().0, "postgresql://me:s@h");
-        assert_eq!(of(&["-uhost=h password=s"]).unwrap().0, url);
-        assert_eq!(of(&["-u", "host=h"]), None);
-        assert_eq!(of(&["-npu", url]), Some((url.to_owned(), vec![0, 1])));
+        assert_eq!(secret_of(&["--url=postgresql://me:s@h"]).unwrap().0, "postgresql://me:s@h");
+        assert_eq!(secret_of(&["-uhost=h password=s"]).unwrap().0, url);
+        assert_eq!(secret_of(&["-u", "host=h"]), None);
+        assert_eq!(secret_of(&["-npu", url]), Some((url.to_owned(), vec![0, 1])));
         let flags = password(&["-npu".to_owned(), url.to_owned()]).unwrap();
         assert_eq!(flags.replacement.as_deref(), Some("-np"));
     }

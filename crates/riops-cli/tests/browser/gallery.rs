@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::fixture::{CommandOutput, command, database};
-use crate::serve::filled;
+use crate::serve::fill_store;
 use crate::{check, is_installed};
 
 #[test]
@@ -11,12 +11,13 @@ fn a_gallery_works_from_its_folder() {
     if !is_installed() {
         return;
     }
-    let (store, records) = filled("gallery");
+    let (store, records) = fill_store("gallery");
     let database = database("browser_gallery");
     let mut sweep = database.command("sweep ping --axis sessions=1,2,3 --axis protocol=simple,extended --repeat 1 --warmup 0 --transactions 5000 -q");
-    CommandOutput::of(sweep.args(["--fact", "price=1 USD/h"]).env("RIOPS_STORE", &store)).expect(0);
+    CommandOutput::run(sweep.args(["--fact", "price=1 USD/h"]).env("RIOPS_STORE", &store))
+        .expect(0);
     let mut listed = command("experiments list --output json");
-    let listed = CommandOutput::of(listed.env("RIOPS_STORE", &store)).expect(0).json();
+    let listed = CommandOutput::run(listed.env("RIOPS_STORE", &store)).expect(0).json();
     let experiment = listed[0]["id"].as_str().unwrap();
     let folder = store.with_file_name("site");
     let mut gallery = command("gallery");
@@ -25,7 +26,7 @@ fn a_gallery_works_from_its_folder() {
         &records[6].id.to_string(),
         &records[7].id.to_string(),
     ]);
-    CommandOutput::of(gallery.env("RIOPS_STORE", &store)).expect(0);
+    CommandOutput::run(gallery.env("RIOPS_STORE", &store)).expect(0);
     let comparison = std::fs::read_dir(folder.join("comparisons")).unwrap().next().unwrap();
     let comparison = format!("comparisons/{}", comparison.unwrap().file_name().display());
     let run = |at: usize| format!("runs/{}.html", records[at].id);

@@ -16,7 +16,7 @@ struct Page {
 }
 
 /// Reads the frozen record of a workload.
-pub(crate) fn frozen(workload: &str) -> Record {
+pub(crate) fn read_frozen(workload: &str) -> Record {
     let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops-model/tests/records");
     let text = std::fs::read_to_string(records.join(format!("{workload}.json"))).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -26,7 +26,7 @@ pub(crate) fn frozen(workload: &str) -> Record {
 fn page_of(name: &str, workloads: &[&str]) -> Page {
     let folder = folder(&format!("browser-{name}"));
     let store = folder.join("runs.sqlite");
-    let records: Vec<_> = workloads.iter().map(|workload| frozen(workload)).collect();
+    let records: Vec<_> = workloads.iter().map(|workload| read_frozen(workload)).collect();
     save(&store, &records);
     write(name, &folder, &store, &records)
 }
@@ -41,10 +41,10 @@ pub(crate) fn save(store: &Path, records: &[Record]) {
 }
 
 /// A run whose texts are HTML and scripts, wherever a user or a server chooses them.
-pub(crate) fn hostile() -> Record {
+pub(crate) fn hostile_record() -> Record {
     const TEXT: &str =
         "\"><img src=x onerror=window.injected=1></script><script>window.injected=1</script>&lt;b>";
-    let mut record = frozen("rows");
+    let mut record = read_frozen("rows");
     record.id = "01a20000-0000-7000-8000-0000000000ff".parse().unwrap();
     record.label = Some(TEXT.to_owned());
     record.tags.insert(TEXT.to_owned(), TEXT.to_owned());
@@ -75,7 +75,7 @@ fn write(name: &str, folder: &Path, store: &Path, records: &[Record]) -> Page {
     let mut report = command("report");
     report.args(records.iter().map(|record| record.id.to_string()));
     report.arg("-o").arg(format!("html={}", file.display())).env("RIOPS_STORE", store);
-    CommandOutput::of(&mut report).expect(0);
+    CommandOutput::run(&mut report).expect(0);
     let has_series =
         |record: &Record| record.stages.iter().any(|stage| stage.session_loop.series.len() > 1);
     let charts = records.iter().filter(|record| has_series(record)).count();
@@ -151,13 +151,13 @@ fn the_page_of_100_000_points_is_drawn() {
         return;
     }
     let folder = folder("browser-large");
-    let mut record = frozen("rows");
+    let mut record = read_frozen("rows");
     record.stages.truncate(1);
     let series = &mut record.stages[0].session_loop.series;
     let points: Vec<_> = (1..=100_000_u32)
-        .map(|number| {
-            let mut point = series[number as usize % series.len()].clone();
-            (point.t_s, point.seconds) = (f64::from(number) / 10.0, 0.1);
+        .map(|position| {
+            let mut point = series[position as usize % series.len()].clone();
+            (point.t_s, point.seconds) = (f64::from(position) / 10.0, 0.1);
             point
         })
         .collect();
@@ -173,7 +173,7 @@ fn texts_of_the_record_are_not_executed() {
     if is_installed() {
         let folder = folder("browser-hostile");
         let store = folder.join("runs.sqlite");
-        let records = [hostile()];
+        let records = [hostile_record()];
         save(&store, &records);
         check("report", &write("hostile", &folder, &store, &records).parameters);
     }

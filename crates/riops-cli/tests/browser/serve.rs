@@ -7,8 +7,8 @@ use std::process::{Child, Stdio};
 use riops::record::Record;
 use serde_json::json;
 
-use crate::fixture::{CommandOutput, command, database, folder, until};
-use crate::report::{frozen, hostile, save};
+use crate::fixture::{CommandOutput, command, database, folder, start_until};
+use crate::report::{hostile_record, read_frozen, save};
 use crate::{check, is_installed};
 
 /// A dashboard, stopped when it is dropped.
@@ -19,7 +19,7 @@ struct Dashboard {
 
 impl Dashboard {
     /// Starts a dashboard on a free port.
-    fn over(store: &PathBuf) -> Self {
+    fn start(store: &PathBuf) -> Self {
         let mut serve = command("serve --quiet --listen 127.0.0.1:0");
         serve.env("RIOPS_STORE", store).stdout(Stdio::piped());
         let mut child = serve.spawn().unwrap();
@@ -41,23 +41,23 @@ impl Drop for Dashboard {
 const NIGHTLY: u32 = 16;
 
 /// Stores the frozen records, and runs of one label whose rate drops by a tenth in the middle.
-pub(crate) fn filled(name: &str) -> (PathBuf, Vec<Record>) {
+pub(crate) fn fill_store(name: &str) -> (PathBuf, Vec<Record>) {
     let store = folder(&format!("browser-{name}")).join("runs.sqlite");
     let mut records: Vec<Record> =
-        ["cbc", "load", "oltp", "ping", "point", "rows"].map(frozen).into();
-    for number in 0..NIGHTLY {
-        let mut record = frozen("rows");
-        record.id = format!("01a20000-0000-7000-8000-0000000000{number:02}").parse().unwrap();
+        ["cbc", "load", "oltp", "ping", "point", "rows"].map(read_frozen).into();
+    for night in 0..NIGHTLY {
+        let mut record = read_frozen("rows");
+        record.id = format!("01a20000-0000-7000-8000-0000000000{night:02}").parse().unwrap();
         record.label = Some("nightly".to_owned());
-        record.started_at += jiff::SignedDuration::from_hours(24 * i64::from(number) - 2_000);
-        let factor = if number < NIGHTLY / 2 { 1.0 } else { 0.9 };
+        record.started_at += jiff::SignedDuration::from_hours(24 * i64::from(night) - 2_000);
+        let factor = if night < NIGHTLY / 2 { 1.0 } else { 0.9 };
         for stage in &mut record.stages {
             stage.throughput.rows_per_s *= factor;
             stage.throughput.transactions_per_s *= factor;
         }
         records.push(record);
     }
-    records.push(hostile());
+    records.push(hostile_record());
     save(&store, &records);
     (store, records)
 }
@@ -67,8 +67,8 @@ fn each_page_of_the_dashboard_is_drawn_and_accessible() {
     if !is_installed() {
         return;
     }
-    let (store, records) = filled("serve-pages");
-    let dashboard = Dashboard::over(&store);
+    let (store, records) = fill_store("serve-pages");
+    let dashboard = Dashboard::start(&store);
     let run = |at: usize| format!("/runs/{}", records[at].id);
     let hostile = records.len() - 1;
     let pages = json!([
@@ -87,8 +87,8 @@ fn each_page_of_the_dashboard_is_drawn_and_accessible() {
 #[test]
 fn the_filters_and_the_order_of_the_list_work() {
     if is_installed() {
-        let (store, records) = filled("serve-filter");
-        let dashboard = Dashboard::over(&store);
+        let (store, records) = fill_store("serve-filter");
+        let dashboard = Dashboard::start(&store);
         let parameters = json!({
             "address": dashboard.address, "workload": "rows", "label": "nightly", "runs": records.len()
         });
@@ -99,8 +99,8 @@ fn the_filters_and_the_order_of_the_list_work() {
 #[test]
 fn ticked_runs_are_compared() {
     if is_installed() {
-        let (store, records) = filled("serve-compare");
-        let dashboard = Dashboard::over(&store);
+        let (store, records) = fill_store("serve-compare");
+        let dashboard = Dashboard::start(&store);
         let pick = [records[6].id.to_string(), records[20].id.to_string()];
         check("serveCompare", &json!({ "address": dashboard.address, "pick": pick }));
     }
@@ -113,10 +113,10 @@ fn the_page_of_a_run_in_progress_moves_and_ends_with_the_stored_run() {
     }
     let database = database("browser_live");
     database.riops("prepare rows --rows 2000").expect(0);
-    let dashboard = Dashboard::over(&database.store);
+    let dashboard = Dashboard::start(&database.store);
     // The check of the page interrupts the run when it has seen it in progress, however long that takes.
     let line = "run rows --batch 10 --rate 500 --duration 10m --warmup 0 --interval 250ms";
-    let run = until(&mut database.command(line), "measuring");
+    let run = start_until(&mut database.command(line), "measuring");
     check("serveLive", &json!({ "address": dashboard.address, "process": run.id() }));
     CommandOutput::from(run.wait_with_output().unwrap()).expect(130);
 }

@@ -36,21 +36,21 @@ const NEVER_SHOWN: [&str; 7] =
     ["-0.0", " 0.00 µs", "0.0% hits", "sum 0.000 s", "NaN", "inf ", "tx/s 0.00"];
 
 /// Adds the paths of the numbers of a record that must be absent.
-fn collect(value: &Value, path: &str, found: &mut Vec<String>) {
+fn collect(value: &Value, path: &str, defects: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
-            for (name, each) in fields {
-                let number = each.as_f64().filter(|number| *number == 0.0);
-                let is_false = number.is_some_and(|number| {
-                    number.is_sign_negative() || NEVER_ZERO.contains(&name.as_str())
+            for (name, field) in fields {
+                let zero = field.as_f64().filter(|zero| *zero == 0.0);
+                let is_false = zero.is_some_and(|zero| {
+                    zero.is_sign_negative() || NEVER_ZERO.contains(&name.as_str())
                 });
                 if is_false {
-                    found.push(format!("{path}.{name}: {each}"));
+                    defects.push(format!("{path}.{name}: {field}"));
                 }
-                collect(each, &format!("{path}.{name}"), found);
+                collect(field, &format!("{path}.{name}"), defects);
             }
         }
-        Value::Array(items) => items.iter().for_each(|each| collect(each, path, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, path, defects)),
         _ => {}
     }
 }
@@ -89,22 +89,22 @@ const OTHERS: [&str; 7] = [
 ];
 
 /// Adds the lines of a text that show a number that nothing counted.
-fn read(command: &str, text: &str, found: &mut Vec<String>) {
-    let is_wrong = |shown: &&str| NEVER_SHOWN.iter().any(|each| shown.contains(each));
-    found.extend(text.lines().filter(is_wrong).map(|shown| format!("{command}: {shown}")));
+fn read(command: &str, text: &str, defects: &mut Vec<String>) {
+    let is_wrong = |shown: &&str| NEVER_SHOWN.iter().any(|wrong| shown.contains(wrong));
+    defects.extend(text.lines().filter(is_wrong).map(|shown| format!("{command}: {shown}")));
 }
 
 /// Reads the record of the last run and all its forms.
-fn read_last(line: &str, riops: &dyn Fn(&str) -> CommandOutput, found: &mut Vec<String>) {
+fn read_last(line: &str, riops: &dyn Fn(&str) -> CommandOutput, defects: &mut Vec<String>) {
     let record = riops("runs show last --output json").expect(0).json();
-    collect(&record["stages"], line, found);
+    collect(&record["stages"], line, defects);
     for form in ["runs show last", "report last -o markdown", "compare last last"] {
-        read(&format!("{line}, {form}"), &riops(form).stdout, found);
+        read(&format!("{line}, {form}"), &riops(form).stdout, defects);
     }
     let csv = riops("runs export last -o csv").expect(0).stdout;
     let numbers = csv.split([',', '\n']).filter_map(|cell| cell.parse::<f64>().ok());
-    if numbers.into_iter().any(|number| number == 0.0 && number.is_sign_negative()) {
-        found.push(format!("{line}: {csv}"));
+    if numbers.into_iter().any(|value| value == 0.0 && value.is_sign_negative()) {
+        defects.push(format!("{line}: {csv}"));
     }
 }
 
@@ -125,7 +125,7 @@ fn figures_that_nothing_counted_are_absent_from_records_and_texts() {
         command.current_dir(&folder).env("RIOPS_DATABASE", &url).env("RIOPS_STORE", store);
         command
     };
-    let riops = |line: &str| CommandOutput::of(&mut in_store(database.store.as_os_str(), line));
+    let riops = |line: &str| CommandOutput::run(&mut in_store(database.store.as_os_str(), line));
     for line in [
         "prepare rows --rows 100",
         "prepare point --rows 100",
@@ -134,7 +134,7 @@ fn figures_that_nothing_counted_are_absent_from_records_and_texts() {
     ] {
         riops(line).expect(0);
     }
-    let mut found = Vec::new();
+    let mut defects = Vec::new();
     for line in RUNS {
         if line.starts_with("sysbench") {
             riops("cleanup oltp").expect(0);
@@ -142,26 +142,26 @@ fn figures_that_nothing_counted_are_absent_from_records_and_texts() {
         }
         let ran = riops(line).expect(0);
         if line.starts_with("run ") || line.starts_with("observe") {
-            read(line, &format!("{}{}", ran.stdout, ran.stderr), &mut found);
+            read(line, &format!("{}{}", ran.stdout, ran.stderr), &mut defects);
         }
-        read_last(line, &riops, &mut found);
+        read_last(line, &riops, &mut defects);
     }
     for line in OTHERS {
         let ran = riops(line).expect(0);
-        read(line, &format!("{}{}", ran.stdout, ran.stderr), &mut found);
+        read(line, &format!("{}{}", ran.stdout, ran.stderr), &mut defects);
         if line.starts_with("runs list") {
             // A script that never finds a row, and a count that does not change.
             let is_zero = |shown: &&str| shown.contains(" 0.00 ") && !shown.contains(" counted ");
-            found.extend(ran.stdout.lines().filter(is_zero).map(str::to_owned));
+            defects.extend(ran.stdout.lines().filter(is_zero).map(str::to_owned));
         }
     }
     let fleet = "run ping -c 2 --transactions 4 --warmup 0 --fleet f --agents 2";
     let store = OsStr::new(&url);
     let mut other = in_store(store, fleet);
     let other = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    CommandOutput::of(&mut in_store(store, fleet)).expect(0);
+    CommandOutput::run(&mut in_store(store, fleet)).expect(0);
     assert!(other.wait_with_output().unwrap().status.success());
-    let shared = |line: &str| CommandOutput::of(&mut in_store(store, line));
-    read_last(fleet, &shared, &mut found);
-    assert!(found.is_empty(), "{found:#?}");
+    let shared = |line: &str| CommandOutput::run(&mut in_store(store, line));
+    read_last(fleet, &shared, &mut defects);
+    assert!(defects.is_empty(), "{defects:#?}");
 }

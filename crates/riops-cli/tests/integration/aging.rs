@@ -94,8 +94,8 @@ fn a_dataset_registered_by_an_older_version_has_no_fresh_values() {
     execute(&database, "alter table riops.dataset drop column fresh");
     let line = format!("run rows --batch 10 {RUN} --output json");
     let record = database.riops(&line).expect(0).json();
-    let found = condition(&record);
-    assert!(found.get("fresh").is_none() && found["bytes"].as_u64().unwrap() > 0, "{found}");
+    let state = condition(&record);
+    assert!(state.get("fresh").is_none() && state["bytes"].as_u64().unwrap() > 0, "{state}");
     // The next preparation adds the column.
     database.riops("prepare rows --rows 2000 --recreate").expect(0);
     let record = database.riops(&line).expect(0).json();
@@ -147,9 +147,9 @@ fn a_sample_that_the_server_refuses_is_left_out() {
     let mut command =
         database.command(&format!("run rows --batch 10 {RUN} --no-store --output json"));
     command.env("RIOPS_DATABASE", url);
-    let record = crate::fixture::CommandOutput::of(&mut command).expect(0).json();
-    let found = condition(&record);
-    assert!(found.get("order_correlation").is_none(), "{found}");
-    assert!(found["bytes"].as_u64().unwrap() > 0, "{found}");
+    let record = crate::fixture::CommandOutput::run(&mut command).expect(0).json();
+    let state = condition(&record);
+    assert!(state.get("order_correlation").is_none(), "{state}");
+    assert!(state["bytes"].as_u64().unwrap() > 0, "{state}");
     execute(&database, "drop owned by aged_reader; drop role aged_reader");
 }

@@ -57,7 +57,7 @@ fn reports_usage_errors_with_exit_code_2() {
         ("run rows --config /nonexistent/riops.toml", "cannot read configuration file"),
     ];
     for (line, message) in cases {
-        let ran = CommandOutput::of(&mut command(line));
+        let ran = CommandOutput::run(&mut command(line));
         assert_eq!(ran.code, Some(2), "{line}: {}{}", ran.stdout, ran.stderr);
         assert!(ran.stderr.contains(message), "{line}: {}", ran.stderr);
         assert!(ran.stdout.is_empty(), "{line}: {}", ran.stdout);
@@ -94,7 +94,7 @@ fn a_file_without_an_end_is_refused_at_the_limit_of_its_kind() {
         let shell = format!("ulimit -v {MEMORY_KIB}; exec \"$0\" {line}");
         limited.args(["-c", &shell]).arg(crate::fixture::binary());
         limited.env("HOME", &folder).env("PGSERVICEFILE", "/dev/zero");
-        let ran = CommandOutput::of(&mut limited);
+        let ran = CommandOutput::run(&mut limited);
         assert!(matches!(ran.code, Some(1 | 2)), "{line}: {:?} {}", ran.code, ran.stderr);
         let file = if line == import { "sparse.log" } else { "/dev/zero" };
         let is_clear =
@@ -105,7 +105,7 @@ fn a_file_without_an_end_is_refused_at_the_limit_of_its_kind() {
 
 #[test]
 fn errors_of_the_option_parser_have_the_prefix_of_all_errors() {
-    let ran = CommandOutput::of(&mut command("run rows --sessions many")).expect(2);
+    let ran = CommandOutput::run(&mut command("run rows --sessions many")).expect(2);
     assert!(ran.stderr.starts_with("riops: invalid value 'many'"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("error:"), "{}", ran.stderr);
 }
@@ -116,18 +116,18 @@ fn a_variable_sets_a_switch_with_1_or_true() {
     for value in ["1", "true", "on"] {
         let mut list = command("runs list");
         list.env("RIOPS_STORE", &store).env("RIOPS_QUIET", value);
-        CommandOutput::of(&mut list).expect(0);
+        CommandOutput::run(&mut list).expect(0);
     }
     let mut list = command("runs list");
     list.env("RIOPS_QUIET", "perhaps");
-    CommandOutput::of(&mut list).expect(2).stderr_contains("invalid value 'perhaps'");
+    CommandOutput::run(&mut list).expect(2).stderr_contains("invalid value 'perhaps'");
 }
 
 #[test]
 fn a_graph_with_another_extension_is_refused_before_anything_is_written() {
     let graph = crate::fixture::folder("other-graph").join("latency.jpg");
     let line = format!("run rows --no-store --graph {}", graph.display());
-    CommandOutput::of(&mut command(&line)).expect(2);
+    CommandOutput::run(&mut command(&line)).expect(2);
     assert!(!graph.exists());
 }
 
@@ -136,7 +136,7 @@ fn reports_an_unknown_option_in_the_config_file() {
     let folder = crate::fixture::folder("bad-config");
     let file = folder.join("riops.toml");
     std::fs::write(&file, "sesions = 4\n").unwrap();
-    CommandOutput::of(command("run rows").env("RIOPS_CONFIG", &file))
+    CommandOutput::run(command("run rows").env("RIOPS_CONFIG", &file))
         .expect(2)
         .stderr_contains("unrecognized option \"sesions\" in configuration file")
         .stderr_contains("hint: did you mean sessions?");
@@ -144,23 +144,23 @@ fn reports_an_unknown_option_in_the_config_file() {
 
 #[test]
 fn reports_an_invalid_value_in_the_environment() {
-    CommandOutput::of(command("run rows").env("RIOPS_SESSIONS", "many"))
+    CommandOutput::run(command("run rows").env("RIOPS_SESSIONS", "many"))
         .expect(2)
         .stderr_contains("invalid value 'many'");
 }
 
 #[test]
 fn reports_an_unknown_variable_and_suggests_the_nearest_name() {
-    let ran = CommandOutput::of(command("run rows").env("RIOPS_SESIONS", "4")).expect(2);
+    let ran = CommandOutput::run(command("run rows").env("RIOPS_SESIONS", "4")).expect(2);
     assert_eq!(
         ran.stderr,
         "riops: unrecognized environment variable \"RIOPS_SESIONS\"\n\
          riops: hint: did you mean RIOPS_SESSIONS?\n"
     );
     assert!(ran.stdout.is_empty(), "{}", ran.stdout);
-    let ran = CommandOutput::of(command("doctor").env("RIOPS_FAVORITE_COLOR", "blue")).expect(2);
+    let ran = CommandOutput::run(command("doctor").env("RIOPS_FAVORITE_COLOR", "blue")).expect(2);
     assert_eq!(ran.stderr, "riops: unrecognized environment variable \"RIOPS_FAVORITE_COLOR\"\n");
-    CommandOutput::of(command("run rows --help").env("RIOPS_SESIONS", "4")).expect(0);
+    CommandOutput::run(command("run rows --help").env("RIOPS_SESIONS", "4")).expect(0);
 }
 
 #[test]
@@ -168,23 +168,23 @@ fn ignores_variables_of_other_commands() {
     let store = crate::fixture::folder("other-variable").join("runs.sqlite");
     let mut list = command("runs list");
     list.env("RIOPS_STORE", store).env("RIOPS_TABLE_SIZE", "many").env("RIOPS_TEST_ALL", "1");
-    CommandOutput::of(&mut list).expect(0);
+    CommandOutput::run(&mut list).expect(0);
 }
 
 #[test]
 fn connection_errors_include_a_hint() {
     let refused = "run rows --no-store --database postgresql://me@127.0.0.1:1/x";
-    CommandOutput::of(&mut command(refused))
+    CommandOutput::run(&mut command(refused))
         .expect(1)
         .stderr_contains("cannot connect to 127.0.0.1:1")
         .stderr_contains("is the server running");
     let missing = "run rows --no-store --database host=/nonexistent";
-    CommandOutput::of(&mut command(missing))
+    CommandOutput::run(&mut command(missing))
         .expect(1)
         .stderr_contains("/nonexistent/.s.PGSQL.5432");
     let database = database("refusing");
     let url = database.url.replace("/refusing?", "/no_such_database?");
-    let ran = CommandOutput::of(&mut command(&format!("run rows --no-store --database {url}")));
+    let ran = CommandOutput::run(&mut command(&format!("run rows --no-store --database {url}")));
     ran.expect(1).stderr_contains("no_such_database").stderr_contains("create the database first");
 }
 
@@ -238,14 +238,14 @@ fn reports_more_sessions_than_the_server_allows() {
     let mut run =
         command("run rows --rows 1000 -c 30 --duration 1 --server-set max_connections=20");
     run.env("RIOPS_SERVER_DIR", server_dir()).env("RIOPS_SERVER_DATA", home.join("server"));
-    CommandOutput::of(run.env("RIOPS_STORE", home.join("runs.sqlite")))
+    CommandOutput::run(run.env("RIOPS_STORE", home.join("runs.sqlite")))
         .expect(1)
         .stderr_contains("cannot open session")
         .stderr_contains("too many clients");
 }
 
 #[test]
-fn what_has_no_effect_on_an_experiment_is_refused_before_it_starts() {
+fn options_without_effect_on_an_experiment_are_refused_before_it_starts() {
     let folder = folder("no-effect");
     let file = |name: &str, setting: &str| {
         let path = folder.join(name);
@@ -258,7 +258,7 @@ fn what_has_no_effect_on_an_experiment_is_refused_before_it_starts() {
         command
             .env("RIOPS_DATABASE", "host=/nonexistent")
             .env("RIOPS_STORE", folder.join("s.sqlite"));
-        CommandOutput::of(&mut command).expect(2).stderr_contains(expected);
+        CommandOutput::run(&mut command).expect(2).stderr_contains(expected);
     };
     let (a, b) = (file("a.toml", "server-set = \"shared_buffers=128MB\""), file("b.toml", ""));
     for line in [

@@ -205,7 +205,7 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
         let mut command = command(line);
         command.env("RIOPS_DATABASE", &url).env("RIOPS_STORE", &database.store);
         command.env("PGAPPNAME", "x".repeat(80));
-        CommandOutput::of(&mut command)
+        CommandOutput::run(&mut command)
     };
     // This version of PgBouncer does not track prepared statements; newer versions do.
     riops(&format!("run rows {WORK}")).expect(2).stderr_contains("--protocol extended or simple");
@@ -233,7 +233,7 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
     let tracked = "tracked=select (current_setting('pg_stat_statements.track') <> 'none')::int";
     let mut probed = command(&format!("run rows --protocol simple {WORK}"));
     probed.args(["--probe", tracked]).env("RIOPS_DATABASE", &url);
-    let probed = CommandOutput::of(probed.env("RIOPS_STORE", &database.store)).expect(0).json();
+    let probed = CommandOutput::run(probed.env("RIOPS_STORE", &database.store)).expect(0).json();
     let points = probed["stages"][0]["query_series"][0]["points"].as_array().unwrap().clone();
     assert!(points.len() >= 2 && points.iter().all(|point| point["value"] == 1.0), "{points:?}");
     for line in ["prepare rows --rows 100 --recreate", "verify rows", "cleanup rows"] {
@@ -270,7 +270,7 @@ fn tables_of_others_are_used_as_they_are_through_a_transaction_pool() {
     let sql = "alter database pgbouncer_sysbench set enable_seqscan = off";
     database.connect().execute(sql).unwrap();
     let riops = |line: &str| {
-        CommandOutput::of(
+        CommandOutput::run(
             command(line).env("RIOPS_STORE", &database.store).env("PGSSLMODE", "disable"),
         )
     };
@@ -296,7 +296,7 @@ fn statement_pooling_permits_scripts_of_single_statements() {
         return;
     };
     let url = format!("postgresql://u_trust@127.0.0.1:{}/pgbouncer_stmt", pooler.port);
-    let riops = |line: &str| CommandOutput::of(command(line).env("RIOPS_DATABASE", &url));
+    let riops = |line: &str| CommandOutput::run(command(line).env("RIOPS_DATABASE", &url));
     riops("doctor").expect(0).stdout_contains("in statement mode");
     let script = folder.join("one.sql");
     std::fs::write(&script, "select 1").unwrap();
@@ -324,7 +324,7 @@ fn a_session_pool_of_one_connection_is_enough_for_one_session_of_a_script() {
         "run script -f {} --transactions 20 -c 1 --warmup 0 --no-store -d {url}",
         script.display()
     );
-    CommandOutput::of(&mut command(&line))
+    CommandOutput::run(&mut command(&line))
         .expect(0)
         .stderr_contains("the counters of the database are not read");
 }
@@ -345,7 +345,7 @@ fn the_connections_of_a_small_pool_are_counted() {
         script.display(),
         pooler.port
     );
-    let record = CommandOutput::of(&mut command(&line)).expect(0).json();
+    let record = CommandOutput::run(&mut command(&line)).expect(0).json();
     // The sample takes one of the two connections.
     assert_eq!(record["stages"][0]["probes"]["backends_max"], 1, "{record}");
 }
@@ -363,7 +363,7 @@ fn parallel_plans_through_a_transaction_pool_break_the_access_path() {
         let url = format!("postgresql://u_trust@127.0.0.1:{port}/pgbouncer_parallel");
         let line = "run oltp --test sum-scan --range-size 10000 --protocol simple -c 1 --warmup 0";
         let mut command = command(&format!("{line} --transactions 5 --no-store"));
-        CommandOutput::of(command.env("RIOPS_DATABASE", url)).expect(code)
+        CommandOutput::run(command.env("RIOPS_DATABASE", url)).expect(code)
     };
     // riops sends no settings to a pool.
     run(pooler.port, 3).stderr_contains("Gather");
@@ -386,7 +386,7 @@ fn session_pooling_behaves_like_a_direct_connection() {
     let line = format!(
         "run rows --prepare --rows 5000 -c 4 --update-percent 30 {WORK} -d {url} --no-store"
     );
-    let ran = CommandOutput::of(&mut command(&line))
+    let ran = CommandOutput::run(&mut command(&line))
         .expect(0)
         .stderr_contains("a connection pooler in session mode");
     assert_eq!(ran.json()["verdict"]["valid"], true);
@@ -397,9 +397,10 @@ fn session_pooling_behaves_like_a_direct_connection() {
     // If all counts are late, there is no figure.
     let (blocks, others) = (&stage["io"]["liops"], stage["io"]["blocks_include"].to_string());
     assert!(blocks.is_null() || others.contains("earlier sessions of the pooler"), "{others}");
-    CommandOutput::of(&mut command(&format!("verify rows -d {url}"))).expect(0);
-    let diagnosis =
-        CommandOutput::of(&mut command(&format!("doctor --output json -d {url}"))).expect(0).json();
+    CommandOutput::run(&mut command(&format!("verify rows -d {url}"))).expect(0);
+    let diagnosis = CommandOutput::run(&mut command(&format!("doctor --output json -d {url}")))
+        .expect(0)
+        .json();
     assert_eq!(diagnosis["pooler"]["by_transaction"], false);
 }
 
@@ -415,7 +416,7 @@ fn nine_hundred_sessions_through_pgbouncer_use_less_than_200_mib() {
     let line = format!(
         "run rows -c 900 -j 2 --rate 200 --protocol extended --batch 1 --duration 1 --warmup 0 --no-store --output json -d {url}"
     );
-    let child = crate::fixture::until(&mut command(&line), "measuring");
+    let child = crate::fixture::start_until(&mut command(&line), "measuring");
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
@@ -480,11 +481,11 @@ listen postgresql
     server.grant_create("u_trust");
     let target = url("u_trust", "sslmode=verify-full");
     let prepare = format!("prepare rows --rows 5000 -d {target}");
-    CommandOutput::of(&mut command(&prepare)).expect(0);
+    CommandOutput::run(&mut command(&prepare)).expect(0);
     let line = format!(
         "run rows --batch 1 -c 4 --rate 500 --update-percent 50 --transactions 1000 --warmup 0 --interval 100ms --no-store --output json -d {target}"
     );
-    let child = crate::fixture::until(&mut command(&line), " s  ");
+    let child = crate::fixture::start_until(&mut command(&line), " s  ");
     drop(proxy);
     let _again = start();
     let ran = CommandOutput::from(child.wait_with_output().unwrap()).expect(0);

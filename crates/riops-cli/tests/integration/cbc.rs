@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::crash::{await_value, kill};
 use crate::fixture::{
-    CommandOutput, binary, command, database, folder, is_root, program, tcp_url, until,
+    CommandOutput, binary, command, database, folder, is_root, program, start_until, tcp_url,
 };
-use crate::server::on;
+use crate::server::command_on;
 
 pub(crate) const STEPS: [&str; 9] = [
     "CREATE_TABLE",
@@ -31,10 +31,10 @@ pub(crate) fn names(record: &Value) -> Vec<&str> {
 
 /// Whether the database `riops_cbc` exists on the server in this folder.
 fn has_database(home: &Path) -> bool {
-    let url = CommandOutput::of(&mut on(home, "server url")).expect(0).stdout;
+    let url = CommandOutput::run(&mut command_on(home, "server url")).expect(0).stdout;
     let psql = program("psql").unwrap();
     let sql = "select count(*) from pg_database where datname = 'riops_cbc'";
-    let count = CommandOutput::of(Command::new(psql).args(["-Atc", sql, url.trim()])).expect(0);
+    let count = CommandOutput::run(Command::new(psql).args(["-Atc", sql, url.trim()])).expect(0);
     count.stdout.trim() != "0"
 }
 
@@ -91,11 +91,11 @@ fn selects_with_several_sessions_are_loops_with_histograms() {
         "{SMALL} --place schema --query-sessions 1,3 --query-duration 300ms --interval 100ms --output json"
     );
     let record = database.riops(&line).expect(0).json();
-    let found = names(&record);
-    let of = |script: &str| [1, 3].map(|number| format!("{script}-no-explain -c {number}"));
-    let (before, after) = (found[6..10].to_vec(), found[13..].to_vec());
-    assert_eq!(before, [of("t03-select-max"), of("t04-selectr")].concat());
-    assert_eq!(after, of("t06-iselect-max"));
+    let stages = names(&record);
+    let loops = |script: &str| [1, 3].map(|sessions| format!("{script}-no-explain -c {sessions}"));
+    let (before, after) = (stages[6..10].to_vec(), stages[13..].to_vec());
+    assert_eq!(before, [loops("t03-select-max"), loops("t04-selectr")].concat());
+    assert_eq!(after, loops("t06-iselect-max"));
     for stage in record["stages"].as_array().unwrap().iter().filter(|stage| stage["kind"] == "loop")
     {
         let sessions: u64 =
@@ -106,8 +106,8 @@ fn selects_with_several_sessions_are_loops_with_histograms() {
     }
     let as_expected = |statement: &str| {
         let accesses = record["accesses"].as_array().unwrap();
-        let of = accesses.iter().filter(|access| access["statement"] == statement);
-        of.filter(|access| access["held"] == true).count()
+        let checks = accesses.iter().filter(|access| access["statement"] == statement);
+        checks.filter(|access| access["held"] == true).count()
     };
     // Checked before, during and after each of two stages. A short stage may end before the check during it.
     assert!(
@@ -121,7 +121,7 @@ fn selects_with_several_sessions_are_loops_with_histograms() {
 #[test]
 fn creates_and_drops_its_own_database_and_no_other() {
     let home = folder("cbc-database");
-    let server = |line: &str| CommandOutput::of(&mut on(&home, line));
+    let server = |line: &str| CommandOutput::run(&mut command_on(&home, line));
     server("server start").expect(0);
     let first = server(&format!("{SMALL} --output json")).expect(0).json();
     assert_eq!(first["target"]["database"], "riops_cbc");
@@ -138,7 +138,7 @@ fn creates_and_drops_its_own_database_and_no_other() {
     let psql = program("psql").unwrap();
     let url = server("server url").expect(0).stdout;
     let sql = |text: &str| {
-        CommandOutput::of(Command::new(&psql).args(["-Atc", text, url.trim()])).expect(0)
+        CommandOutput::run(Command::new(&psql).args(["-Atc", text, url.trim()])).expect(0)
     };
     sql("create database riops_cbc");
     server(SMALL)
@@ -171,8 +171,8 @@ fn creates_and_drops_its_own_database_and_no_other() {
     server(SMALL).expect(0);
     let inside = url.trim().replace("/postgres?", "/riops_cbc?");
     server(&format!("{SMALL} --keep")).expect(0);
-    let mut in_own = on(&home, &format!("{SMALL} -d {inside}"));
-    CommandOutput::of(in_own.env_remove("RIOPS_SERVER_DATA").env_remove("RIOPS_SERVER_SET"))
+    let mut in_own = command_on(&home, &format!("{SMALL} -d {inside}"));
+    CommandOutput::run(in_own.env_remove("RIOPS_SERVER_DATA").env_remove("RIOPS_SERVER_SET"))
         .expect(2)
         .stderr_contains("connect to another database");
     server("server stop").expect(0);
@@ -181,12 +181,12 @@ fn creates_and_drops_its_own_database_and_no_other() {
 #[test]
 fn only_databases_with_the_comment_of_riops_are_dropped() {
     let home = folder("cbc-marks");
-    let server = |line: &str| CommandOutput::of(&mut on(&home, line));
+    let server = |line: &str| CommandOutput::run(&mut command_on(&home, line));
     server("server start").expect(0);
     let url = server("server url").expect(0).stdout;
     let sql = |sql: &str| {
         let mut psql = Command::new("psql");
-        CommandOutput::of(psql.args([url.trim(), "-Atc", sql])).expect(0)
+        CommandOutput::run(psql.args([url.trim(), "-Atc", sql])).expect(0)
     };
     // The database of a run that was killed before it renamed the database is dropped.
     sql("create database riops_cbc_0123456789abcdef0123456789abcdef");
@@ -210,10 +210,10 @@ fn only_databases_with_the_comment_of_riops_are_dropped() {
 #[test]
 fn an_interrupt_keeps_the_finished_steps_and_drops_the_database() {
     let home = folder("cbc-interrupted");
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
     for (position, step) in STEPS.iter().enumerate() {
         let line = "run cbc --size 0.05 --output json";
-        let child = until(&mut on(&home, line), &format!("{step} …"));
+        let child = start_until(&mut command_on(&home, line), &format!("{step} …"));
         kill(child.id(), "-INT");
         let ran = CommandOutput::from(child.wait_with_output().unwrap());
         // The step may have finished before the signal. If it was the last one, the run is complete.
@@ -229,7 +229,8 @@ fn an_interrupt_keeps_the_finished_steps_and_drops_the_database() {
                 assert!(finished.len() >= position, "{step}: {finished:?}");
                 assert_eq!(finished, STEPS[..finished.len()]);
                 let list =
-                    CommandOutput::of(&mut on(&home, "runs show last --output json")).expect(0);
+                    CommandOutput::run(&mut command_on(&home, "runs show last --output json"))
+                        .expect(0);
                 assert_eq!(list.json()["id"], record["id"]);
             }
             code => assert!(code == Some(0) && position == 8, "{step}: {code:?}"),
@@ -237,44 +238,49 @@ fn an_interrupt_keeps_the_finished_steps_and_drops_the_database() {
         assert!(!has_database(&home), "{step}");
     }
     // If riops is killed, its database remains, and the next run drops it.
-    let mut child = until(&mut on(&home, "run cbc --size 0.05"), "CREATE_INDEX …");
+    let mut child = start_until(&mut command_on(&home, "run cbc --size 0.05"), "CREATE_INDEX …");
     kill(child.id(), "-KILL");
     child.wait().unwrap();
-    let again = CommandOutput::of(&mut on(&home, &format!("{SMALL} --output json"))).expect(0);
+    let again =
+        CommandOutput::run(&mut command_on(&home, &format!("{SMALL} --output json"))).expect(0);
     assert_eq!(names(&again.json()), STEPS);
     assert!(!has_database(&home));
     // With --keep, the table stays.
-    let child = until(&mut on(&home, "run cbc --size 0.05 --keep"), "CREATE_INDEX …");
+    let child = start_until(&mut command_on(&home, "run cbc --size 0.05 --keep"), "CREATE_INDEX …");
     kill(child.id(), "-INT");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     assert!(has_database(&home));
-    let cleaned = CommandOutput::of(&mut on(&home, "cleanup cbc")).expect(0);
+    let cleaned = CommandOutput::run(&mut command_on(&home, "cleanup cbc")).expect(0);
     assert_eq!(cleaned.stdout, "dropped the database riops_cbc\n");
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
 }
 
 #[test]
 fn an_interrupt_ends_a_cool_down_and_the_list_shows_the_rate_of_the_device() {
     let home = folder("cbc-cool-down");
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
     let line = format!("{SMALL} --cooldown 1h --output json");
-    let child = until(&mut on(&home, &line), "cool-down of 1h");
+    let child = start_until(&mut command_on(&home, &line), "cool-down of 1h");
     kill(child.id(), "-INT");
     let record = CommandOutput::from(child.wait_with_output().unwrap()).expect(130).json();
     assert_eq!(record["status"], "interrupted");
     assert_eq!(record["plan"]["cbc"]["cooldown_s"], 3600.0);
     assert_eq!(names(&record), STEPS[..1]);
     assert!(!has_database(&home));
-    let list = CommandOutput::of(&mut on(&home, "runs list --output json")).expect(0).json();
+    let list =
+        CommandOutput::run(&mut command_on(&home, "runs list --output json")).expect(0).json();
     // Absent if the device of the server cannot be observed.
     let io = &record["stages"][0]["io"];
     let mb_s = io["read_mb_s"].as_f64().zip(io["write_mb_s"].as_f64());
     assert_eq!(list[0]["device_mb_s"].as_f64(), mb_s.map(|(read, write)| read + write));
-    let ran = CommandOutput::of(&mut on(&home, &format!("{SMALL} --cooldown 1ms"))).expect(0);
+    let ran =
+        CommandOutput::run(&mut command_on(&home, &format!("{SMALL} --cooldown 1ms"))).expect(0);
     assert_eq!(ran.stderr.matches("cool-down of 1ms\n").count(), STEPS.len() - 1, "{}", ran.stderr);
     assert!(ran.stdout.contains("; cool-down of 1.00 ms between the stages"), "{}", ran.stdout);
-    CommandOutput::of(&mut on(&home, "run cbc --cooldown 25h")).expect(2).stderr_contains("1 day");
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "run cbc --cooldown 25h"))
+        .expect(2)
+        .stderr_contains("1 day");
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
 }
 
 #[test]
@@ -317,7 +323,7 @@ fn a_full_disk_is_reported_and_the_database_is_dropped() {
         unshare
     };
     shell.env("RIOPS_SERVER_DATA", &home).env("RIOPS_STORE", home.join("runs.sqlite"));
-    let ran = CommandOutput::of(&mut shell)
+    let ran = CommandOutput::run(&mut shell)
         .expect(0)
         .stderr_contains("CREATE_TABLE failed")
         .stderr_contains("No space left");
@@ -336,12 +342,12 @@ fn a_role_without_createdb_gets_a_hint_and_can_use_a_schema() {
     let url = tcp_url("cbc_role");
     let (_, address) = url.split_once('@').unwrap();
     let line = format!("{SMALL} --no-store -d postgresql://cbc_user:secret@{address}");
-    CommandOutput::of(&mut command(&line))
+    CommandOutput::run(&mut command(&line))
         .expect(1)
         .stderr_contains("CREATEDB")
         .stderr_contains("--place schema");
     let ran =
-        CommandOutput::of(&mut command(&format!("{line} --place schema --output json"))).expect(0);
+        CommandOutput::run(&mut command(&format!("{line} --place schema --output json"))).expect(0);
     // Such a role sees fewer settings than a superuser.
     let all = database.value("select count(*) from pg_settings").unwrap().parse::<u64>().unwrap();
     let seen = ran.json()["target"]["dataset"]["cbc"]["settings_rows"].as_u64().unwrap();
@@ -355,7 +361,7 @@ fn device_limits_are_measured_stored_and_shown_with_the_steps() {
         return;
     }
     let home = folder("cbc-disk");
-    let server = |line: &str| CommandOutput::of(&mut on(&home, line));
+    let server = |line: &str| CommandOutput::run(&mut command_on(&home, line));
     let measured = server("doctor --disk --disk-size 64MB -t 1 --output json").expect(0).json();
     for figure in ["sequential_read", "sequential_write", "random_read", "random_write"] {
         assert!(measured[figure]["mb_s"].as_f64().unwrap() > 0.0, "{measured}");
@@ -378,8 +384,8 @@ fn device_limits_are_measured_stored_and_shown_with_the_steps() {
     server("doctor --disk --disk-dir /proc --disk-size 64MB")
         .expect(1)
         .stderr_contains("is not on a block device");
-    let mut without = on(&home, "doctor --disk --disk-size 64MB");
-    CommandOutput::of(without.env("PATH", "/nonexistent"))
+    let mut without = command_on(&home, "doctor --disk --disk-size 64MB");
+    CommandOutput::run(without.env("PATH", "/nonexistent"))
         .expect(1)
         .stderr_contains("apt-get install fio");
     server("doctor --disk --disk-dir /nowhere").expect(1).stderr_contains("No such file");

@@ -9,7 +9,7 @@ use riops::server::{ConnInfo, Connection};
 
 use crate::cbc::{SMALL, STEPS};
 use crate::fixture::{CommandOutput, Database, command, database, folder, open, program};
-use crate::server::on;
+use crate::server::command_on;
 
 /// The scripts for pgbench, in the order of the steps.
 const SCRIPTS: [&str; 7] = [
@@ -50,12 +50,12 @@ fn psql_log(name: &str, url: &str, log: &Path) -> String {
 
 /// Runs a pgbench script with one client.
 fn pgbench(name: &str, url: &str, transactions: u32) {
-    let number = transactions.to_string();
+    let count = transactions.to_string();
     // Not --scale, which is an integer in pgbench.
-    let line = ["-n", "-t", &number, "-c", "1", "-D", "scale=0.01", "-f"];
+    let line = ["-n", "-t", &count, "-c", "1", "-D", "scale=0.01", "-f"];
     let mut pgbench = Command::new(program("pgbench").unwrap());
-    let ran = CommandOutput::of(pgbench.args(line).arg(script(name)).arg(url)).expect(0);
-    let done = format!("number of transactions actually processed: {number}/{number}");
+    let ran = CommandOutput::run(pgbench.args(line).arg(script(name)).arg(url)).expect(0);
+    let done = format!("number of transactions actually processed: {count}/{count}");
     assert!(ran.stdout.contains(&done), "{}", ran.stdout);
 }
 
@@ -107,7 +107,7 @@ fn calls(connection: &mut Connection, starts: &[&str]) -> Calls {
     let rows =
         connection.query("select query, calls from pg_stat_statements where toplevel").unwrap();
     connection.execute("select pg_stat_statements_reset()").unwrap();
-    let mut found = Calls::new();
+    let mut counts = Calls::new();
     for row in rows {
         let [Some(query), Some(calls)] = row.as_slice() else { panic!("{row:?}") };
         let words: Vec<_> = query.split_whitespace().collect();
@@ -115,10 +115,10 @@ fn calls(connection: &mut Connection, starts: &[&str]) -> Calls {
         let text = words.join(" ").replace("buffers, format json)", "buffers)");
         let text = text.trim_end_matches(';').to_owned();
         if starts.iter().any(|start| text.starts_with(start)) {
-            *found.entry(text).or_default() += calls.parse::<u64>().unwrap();
+            *counts.entry(text).or_default() += calls.parse::<u64>().unwrap();
         }
     }
-    found
+    counts
 }
 
 #[test]
@@ -128,14 +128,15 @@ fn psql_pgbench_and_riops_execute_the_same_statements() {
     }
     let home = folder("cbc-statements");
     // The embedded server loads pg_stat_statements. Other tests use the statistics of the shared server.
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
-    let url = CommandOutput::of(&mut on(&home, "server url")).expect(0).stdout.trim().to_owned();
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
+    let url =
+        CommandOutput::run(&mut command_on(&home, "server url")).expect(0).stdout.trim().to_owned();
     let conninfo = ConnInfo::parse(&url, |_| None).unwrap();
     let mut connection = open(&conninfo);
     connection.execute("create extension if not exists pg_stat_statements").unwrap();
     let riops = |options: &str| {
         let line = format!("{SMALL} --place schema --no-store {options} -d {url}");
-        CommandOutput::of(&mut command(&line)).expect(0);
+        CommandOutput::run(&mut command(&line)).expect(0);
     };
     let steps =
         ["create table settings_loop", "vacuum", "create index by_name", "explain", "cluster"];
@@ -160,7 +161,7 @@ fn psql_pgbench_and_riops_execute_the_same_statements() {
     riops("--query-sessions 1 --query-duration 100ms");
     assert_eq!(texts(&calls(&mut connection, &selects)), by_pgbench);
     drop(connection);
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
 }
 
 /// The keys of the collector, after `SERVER`.
@@ -170,10 +171,10 @@ fn keys() -> Vec<&'static str> {
 
 /// Reads a psql log as the benchmark's collector does: by the beginnings of lines and the words between single
 /// spaces. Returns a value for each of [`keys`].
-fn collected(log: &str) -> Vec<f64> {
+fn collect_values(log: &str) -> Vec<f64> {
     let lines = |start: &'static str| log.lines().filter(move |line| line.starts_with(start));
-    let word = |line: &str, number: usize| -> f64 {
-        let word = line.split(' ').nth(number - 1).unwrap_or_default();
+    let word = |line: &str, ordinal: usize| -> f64 {
+        let word = line.split(' ').nth(ordinal - 1).unwrap_or_default();
         word.parse().unwrap_or_else(|_| panic!("{line}"))
     };
     let times = lines("Time: ").map(|line| word(line, 2));
@@ -195,12 +196,12 @@ fn the_collector_reads_the_log_of_psql_and_the_output_of_riops() {
     for label in [" autovacuum ", " shared_buffers ", "\nSize-Table ", "\nSize-Index "] {
         assert!(log.contains(label), "{label} is not in:\n{log}");
     }
-    let by_psql = collected(&log);
+    let by_psql = collect_values(&log);
     assert_eq!(by_psql.len(), keys().len(), "{log}");
     assert!(by_psql.iter().all(|value| *value >= 0.0), "{by_psql:?}");
     // The short name of the script makes the same log.
     assert_eq!(
-        collected(&psql_log("cbc", &database.url, &folder.join("cbc.log"))).len(),
+        collect_values(&psql_log("cbc", &database.url, &folder.join("cbc.log"))).len(),
         by_psql.len()
     );
 

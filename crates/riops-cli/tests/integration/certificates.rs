@@ -43,19 +43,19 @@ impl Certificates {
         let ca = Issuer::new(ca, ca_key);
         let other = Issuer::new(other, other_key);
         let local: Names<'_> = &["localhost", "127.0.0.1"];
-        created.signed("good", &parameters("riops", local), &ca);
-        created.signed("foreign", &parameters("riops", local), &other);
-        created.signed("other-name", &parameters("riops", &["db.example"]), &ca);
-        created.signed("common-name", &parameters("localhost", &[]), &ca);
+        created.write_signed("good", &parameters("riops", local), &ca);
+        created.write_signed("foreign", &parameters("riops", local), &other);
+        created.write_signed("other-name", &parameters("riops", &["db.example"]), &ca);
+        created.write_signed("common-name", &parameters("localhost", &[]), &ca);
         let mut expired = parameters("riops", local);
         expired.not_before = date_time_ymd(2020, 1, 1);
         expired.not_after = date_time_ymd(2021, 1, 1);
-        created.signed("expired", &expired, &ca);
+        created.write_signed("expired", &expired, &ca);
         let mut revoked = parameters("riops", local);
         revoked.serial_number = Some(SerialNumber::from(4711));
-        created.signed("revoked", &revoked, &ca);
-        created.signed("client", &parameters("u_cert", &[]), &ca);
-        created.signed("foreign-client", &parameters("u_cert", &[]), &other);
+        created.write_signed("revoked", &revoked, &ca);
+        created.write_signed("client", &parameters("u_cert", &[]), &ca);
+        created.write_signed("foreign-client", &parameters("u_cert", &[]), &other);
         let (itself, key) = authority("localhost");
         created.write("self-signed", &itself.self_signed(&key).unwrap().pem(), Some(&key));
         created.revocation_list("revocations", &ca, 2100);
@@ -65,7 +65,7 @@ impl Certificates {
     }
 
     /// Uses the certificates in an existing folder.
-    pub(crate) fn existing(folder: PathBuf) -> Self {
+    pub(crate) fn from_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
 
@@ -88,7 +88,12 @@ impl Certificates {
         self.write(name, &pem, None);
     }
 
-    fn signed(&self, name: &str, parameters: &CertificateParams, issuer: &Issuer<'_, KeyPair>) {
+    fn write_signed(
+        &self,
+        name: &str,
+        parameters: &CertificateParams,
+        issuer: &Issuer<'_, KeyPair>,
+    ) {
         let key = KeyPair::generate().unwrap();
         let certificate = parameters.signed_by(&key, issuer).unwrap();
         self.write(name, &certificate.pem(), Some(&key));

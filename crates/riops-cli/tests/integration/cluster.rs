@@ -45,9 +45,9 @@ impl Cluster {
             let running = cluster.run_node(node);
             cluster.nodes.push(running);
             let rows: Vec<String> = (1..=3)
-                .map(|number| {
+                .map(|address| {
                     format!(
-                        "('127.0.0.{number}', {}::int8, 0::int8, 'primary', 'cloud', 'region', 'zone{number}', '', 'uuid{number}')",
+                        "('127.0.0.{address}', {}::int8, 0::int8, 'primary', 'cloud', 'region', 'zone{address}', '', 'uuid{address}')",
                         cluster.port
                     )
                 })
@@ -110,7 +110,7 @@ impl Cluster {
     }
 
     pub(crate) fn riops(&self, line: &str) -> CommandOutput {
-        CommandOutput::of(&mut self.command(line))
+        CommandOutput::run(&mut self.command(line))
     }
 
     /// Creates foreign tables on the second and third node for this table of the first node.

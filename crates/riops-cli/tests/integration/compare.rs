@@ -4,7 +4,7 @@ use riops::host::Interrupt;
 use riops::store::StoreLocation;
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, database, until};
+use crate::fixture::{CommandOutput, database, start_until};
 
 const PING: &str = "run ping -c 1 --warmup 0 --duration 300ms --interval 100ms";
 
@@ -12,8 +12,8 @@ const PING: &str = "run ping -c 1 --warmup 0 --duration 300ms --interval 100ms";
 fn repeated_runs_have_a_common_tag_and_a_summary() {
     let database = database("repeated");
     let run = database.riops(&format!("{PING} --repeat 3 --settle 10ms --label short")).expect(0);
-    for number in 1..=3 {
-        assert!(run.stdout.contains(&format!("run {number} of 3  ")), "{}", run.stdout);
+    for position in 1..=3 {
+        assert!(run.stdout.contains(&format!("run {position} of 3  ")), "{}", run.stdout);
     }
     assert!(run.stdout.contains("3 valid runs of 3"), "{}", run.stdout);
     assert!(run.stdout.contains("median") && run.stdout.contains("95% interval"), "{}", run.stdout);
@@ -43,10 +43,10 @@ fn a_breached_threshold_of_repeated_runs_is_shown_and_listed() {
 }
 
 #[test]
-fn an_interrupt_between_repeated_runs_keeps_those_that_ended() {
+fn an_interrupt_between_repeated_runs_keeps_the_ended_runs() {
     let database = database("repeat_interrupted");
     let line = format!("{PING} --repeat 5 --settle 1h");
-    let child = until(&mut database.command(&line), "pause");
+    let child = start_until(&mut database.command(&line), "pause");
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ended = CommandOutput::from(child.wait_with_output().unwrap()).expect(130);
@@ -98,13 +98,14 @@ fn settings_of_the_sessions_are_recorded_whatever_sets_them() {
     ] {
         let mut command = database.command(&format!("{PING} --label {label}"));
         command.env("RIOPS_DATABASE", url).env("PGOPTIONS", options);
-        CommandOutput::of(&mut command).expect(0);
+        CommandOutput::run(&mut command).expect(0);
     }
     let json = database.riops("compare plain other --output json").expect(0).json();
     let changes = json["changes"].as_array().unwrap().iter();
     let settings = changes.filter(|change| change["topic"] == "setting");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let found: Vec<_> = settings.map(|of| [&of["name"], &of["a"], &of["b"]].map(text)).collect();
+    let recorded: Vec<_> =
+        settings.map(|change| [&change["name"], &change["a"], &change["b"]].map(text)).collect();
     let expected = [
         ["random_page_cost", "4 (default)", "1.1"],
         ["role", "default", "postgres"],
@@ -113,7 +114,7 @@ fn settings_of_the_sessions_are_recorded_whatever_sets_them() {
         ["statement_timeout", "default", "7s"],
         ["work_mem", "4MB", "7MB"],
     ];
-    assert_eq!(found, expected.map(|of| of.map(str::to_owned)));
+    assert_eq!(recorded, expected.map(|setting| setting.map(str::to_owned)));
     // The default is no difference, whatever sets it; and what is set for both is recorded.
     let json = database.riops("compare plain default --output json").expect(0).json();
     let is_setting = |change: &&Value| change["topic"] == "setting";
@@ -124,7 +125,7 @@ fn settings_of_the_sessions_are_recorded_whatever_sets_them() {
 }
 
 #[test]
-fn more_work_per_transaction_is_slower_and_what_changed_is_named() {
+fn more_work_per_transaction_is_slower_and_the_change_is_named() {
     let database = database("compared_groups");
     database.riops("prepare rows --rows 2000").expect(0);
     let run = |batch: u32, label: &str, block: u32| {
@@ -146,8 +147,8 @@ fn more_work_per_transaction_is_slower_and_what_changed_is_named() {
     // Four of the blocks decide, too; two runs do not, which has a separate exit code.
     for block in 0..4 {
         for label in ["small", "large"] {
-            let found = format!("runs list --label {label} --tag block={block} --output json");
-            let id = database.riops(&found).expect(0).json()[0]["id"].as_str().unwrap().to_owned();
+            let line = format!("runs list --label {label} --tag block={block} --output json");
+            let id = database.riops(&line).expect(0).json()[0]["id"].as_str().unwrap().to_owned();
             database.riops(&format!("runs tag {id} four={label}")).expect(0);
         }
     }
@@ -169,13 +170,13 @@ fn a_history_lists_the_runs_of_a_label_and_names_a_change() {
     let store = riops::store::open(&location, &Interrupt::new()).unwrap();
     let first = store.find("last").unwrap();
     store.remove("last").unwrap();
-    for number in 0..20_u32 {
+    for day in 0..20_u32 {
         let mut record = first.clone();
         record.id = uuid::Uuid::now_v7();
-        record.started_at += jiff::SignedDuration::from_hours(i64::from(number) * 24);
+        record.started_at += jiff::SignedDuration::from_hours(i64::from(day) * 24);
         // 1 % of noise, and 10 % less from the 13th run on.
-        let level = if number < 12 { 1000.0 } else { 900.0 };
-        let noise = f64::from(number * 7 % 5) / 200.0;
+        let level = if day < 12 { 1000.0 } else { 900.0 };
+        let noise = f64::from(day * 7 % 5) / 200.0;
         record.stages[0].throughput.transactions_per_s = level * (1.0 + noise);
         store.save(&record).unwrap();
     }
@@ -196,7 +197,7 @@ fn a_history_lists_the_runs_of_a_label_and_names_a_change() {
 }
 
 #[test]
-fn what_was_added_to_the_tables_of_a_script_is_named() {
+fn names_the_changes_of_the_tables_of_a_script() {
     let database = database("schema_changes");
     let execute = |sql: &str| database.connect().execute(sql).unwrap();
     execute(

@@ -69,8 +69,12 @@ impl TlsServer {
         for statement in USERS.split(';') {
             admin.execute(statement).unwrap();
         }
-        let started =
-            Self { server, certificates, client_certs: Certificates::existing(client_certs), port };
+        let started = Self {
+            server,
+            certificates,
+            client_certs: Certificates::from_folder(client_certs),
+            port,
+        };
         started.alter("ssl_ca_file", &started.certificates.certificate("ca"));
         started.use_certificate("good");
         admin.execute("alter system set ssl = on").unwrap();
@@ -138,7 +142,7 @@ fn expect(url: &str, outcome: Outcome) {
     match (connect(url), outcome) {
         (Ok(false), Plain) | (Ok(true), Encrypted) => {}
         (Err(error), Refused(text)) if error.contains(text) => {}
-        (found, _) => panic!("{url}: expected {outcome:?}, got {found:?}"),
+        (actual, _) => panic!("{url}: expected {outcome:?}, got {actual:?}"),
     }
 }
 
@@ -408,7 +412,7 @@ fn runs_over_tls_without_printing_the_password() {
     let line = format!(
         "run rows --prepare --rows 5000 --batch 10 -c 3 -j 2 --update-percent 20 --duration 300ms --warmup 0 --interval 100ms --no-store --output json -d {url}"
     );
-    let ran = CommandOutput::of(&mut command(&line)).expect(0);
+    let ran = CommandOutput::run(&mut command(&line)).expect(0);
     assert!(!ran.stdout.contains("right") && !ran.stderr.contains("right"));
     let record = ran.json();
     assert_eq!(record["verdict"]["valid"], true);
@@ -418,12 +422,12 @@ fn runs_over_tls_without_printing_the_password() {
     let load = format!(
         "run load --method copy-binary --rows 40000 --batch-size 20000 -c 1 --no-store -d {url}"
     );
-    CommandOutput::of(&mut command(&load)).expect(0);
+    CommandOutput::run(&mut command(&load)).expect(0);
     // `SSL_CERT_FILE` replaces the root certificates of the system.
     let system = format!("doctor -d {}", url.replace(&ca.display().to_string(), "system"));
-    CommandOutput::of(command(&system).env("SSL_CERT_FILE", &ca)).expect(0);
+    CommandOutput::run(command(&system).env("SSL_CERT_FILE", &ca)).expect(0);
     let other = server.client_certs.certificate("other-ca");
-    CommandOutput::of(command(&system).env("SSL_CERT_FILE", other))
+    CommandOutput::run(command(&system).env("SSL_CERT_FILE", other))
         .expect(1)
         .stderr_contains("UnknownIssuer");
 }
@@ -436,7 +440,7 @@ fn removes_the_password_from_the_process_title_of_a_run() {
     let line = format!(
         "run rows --prepare --rows 2000 --batch 10 --duration 1h --warmup 0 --no-store --database={url}"
     );
-    let child = crate::fixture::until(&mut command(&line), "measuring");
+    let child = crate::fixture::start_until(&mut command(&line), "measuring");
     let title = std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
     assert!(title.contains("rows") && !title.contains("right"), "{title}");
     let signaled =
@@ -461,7 +465,7 @@ fn copies_rows_in_and_continues_after_a_failed_copy() {
     let rows =
         connection.query("select n from t union all select generate_series(4, 100000)").unwrap();
     let numbers: Vec<u32> =
-        rows.into_iter().flatten().flatten().map(|number| number.parse().unwrap()).collect();
+        rows.into_iter().flatten().flatten().map(|value| value.parse().unwrap()).collect();
     assert_eq!(numbers, (1..=100_000).collect::<Vec<u32>>());
     for (copy, reason) in [
         ("copy missing from stdin", "\"missing\" does not exist"),
@@ -492,7 +496,7 @@ fn several_sessions_of_a_worker_read_large_replies_over_tls_to_their_end() {
         let mut command = command(&line);
         let url =
             format!("postgresql://u_trust@127.0.0.1:{}/postgres?sslmode=require", server.port);
-        let output = CommandOutput::of(command.env("RIOPS_DATABASE", url));
+        let output = CommandOutput::run(command.env("RIOPS_DATABASE", url));
         if driver == "io-uring" && output.code == Some(2) {
             continue;
         }

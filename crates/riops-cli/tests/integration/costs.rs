@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use crate::fixture::{CommandOutput, command, database, folder};
 
 #[test]
-fn blocks_of_tables_and_of_statements_agree_and_so_do_their_calls() {
+fn blocks_and_calls_of_tables_and_statements_agree() {
     let database = database("costs_rows");
     database.connect().execute("create extension pg_stat_statements").unwrap();
     let line = "run rows --prepare --rows 20000 --tables 1 --batch 10 --update-percent 50 -c 2 --duration 2s \
@@ -13,11 +13,14 @@ fn blocks_of_tables_and_of_statements_agree_and_so_do_their_calls() {
     let record = database.riops(line).expect(0).json();
     let stage = &record["stages"][0];
     let operations = stage["operations"].as_array().unwrap();
-    let transactions: u64 =
-        operations.iter().map(|each| each["acknowledged_transactions"].as_u64().unwrap()).sum();
+    let transactions: u64 = operations
+        .iter()
+        .map(|operation| operation["acknowledged_transactions"].as_u64().unwrap())
+        .sum();
     let statements = stage["database"]["statements"].as_array().unwrap();
-    let own: Vec<_> = statements.iter().filter(|each| each["is_own"] == true).collect();
-    let sum = |field: &str| own.iter().map(|each| each[field].as_f64().unwrap()).sum::<f64>();
+    let own: Vec<_> = statements.iter().filter(|statement| statement["is_own"] == true).collect();
+    let sum =
+        |field: &str| own.iter().map(|statement| statement[field].as_f64().unwrap()).sum::<f64>();
     assert_eq!(own.len(), 2, "{statements:?}");
     // EXPLAIN and the probes of riops are no statements of the run.
     assert!((sum("calls") - transactions as f64).abs() <= 4.0, "{} {transactions}", sum("calls"));
@@ -53,9 +56,9 @@ fn statements_of_a_script_are_recognized_with_every_protocol() {
         let record = database.riops(&line).expect(0).json();
         let statements = record["stages"][0]["database"]["statements"].as_array().unwrap();
         let calls = |start: &str| {
-            let own = statements.iter().filter(|each| each["is_own"] == true);
-            own.filter(|each| each["query"].as_str().unwrap().starts_with(start))
-                .map(|each| each["calls"].as_u64().unwrap())
+            let own = statements.iter().filter(|statement| statement["is_own"] == true);
+            own.filter(|statement| statement["query"].as_str().unwrap().starts_with(start))
+                .map(|statement| statement["calls"].as_u64().unwrap())
                 .sum::<u64>()
         };
         for start in ["UPDATE pgbench_accounts", "SELECT abalance", "INSERT INTO pgbench_history"] {
@@ -123,16 +126,16 @@ fn instructions_are_a_cost_that_a_gate_judges() {
     let run = |line: &str| {
         let mut run = command(line);
         run.env("PATH", &path).env("RIOPS_DATABASE", &database.url);
-        CommandOutput::of(run.env("RIOPS_STORE", &database.store))
+        CommandOutput::run(run.env("RIOPS_STORE", &database.store))
     };
     let record = run("run ping -c 1 --duration 500ms --warmup 0 --instructions --output json");
     let record = record.expect(0).json();
     let stage = &record["stages"][0];
     let per_s = stage["server_instructions_per_s"].as_f64().unwrap();
     assert!(per_s > 0.0, "{stage}");
-    let each = stage["cost"]["server_instructions"].as_f64().unwrap();
+    let instructions = stage["cost"]["server_instructions"].as_f64().unwrap();
     let tps = stage["throughput"]["transactions_per_s"].as_f64().unwrap();
-    assert!((each * tps / per_s - 1.0).abs() < 1e-6, "{each} {tps} {per_s}");
+    assert!((instructions * tps / per_s - 1.0).abs() < 1e-6, "{instructions} {tps} {per_s}");
     assert_eq!(record["plan"]["instructions"], true);
     let text = run("runs show last").expect(0).stdout;
     assert!(text.contains("server instructions"), "{text}");
@@ -149,7 +152,7 @@ fn instructions_are_a_cost_that_a_gate_judges() {
 }
 
 #[test]
-fn without_a_counter_instructions_are_refused_before_the_run() {
+fn instructions_without_a_counter_are_refused_before_the_run() {
     let database = database("costs_no_counter");
     let ran = database.riops("run ping -c 1 --transactions 10 --instructions");
     if ran.code == Some(0) {
@@ -207,7 +210,7 @@ fn perf_ends_with_a_run_that_was_killed() {
     if database.riops(&line.replace("60s", "100ms")).code == Some(2) {
         return;
     }
-    let mut child = crate::fixture::until(&mut database.command(line), "0.1 s ");
+    let mut child = crate::fixture::start_until(&mut database.command(line), "0.1 s ");
     let [perf] = perf_of(child.id())[..] else {
         panic!("perf does not run");
     };
@@ -221,7 +224,7 @@ fn perf_ends_with_a_run_that_was_killed() {
 }
 
 #[test]
-fn what_is_not_counted_is_named_and_never_zero() {
+fn figures_that_are_not_counted_are_named_and_never_zero() {
     let database = database("costs_missing");
     let mut admin = database.connect();
     admin
@@ -232,7 +235,7 @@ fn what_is_not_counted_is_named_and_never_zero() {
     let mut command = crate::fixture::command("run ping -c 2 --duration 1s --warmup 0");
     command.env("RIOPS_DATABASE", format!("postgresql://costs_plain:x@{rest}"));
     let output =
-        crate::fixture::CommandOutput::of(command.env("RIOPS_STORE", &database.store)).expect(0);
+        crate::fixture::CommandOutput::run(command.env("RIOPS_STORE", &database.store)).expect(0);
     let statements =
         "statements (pg_stat_statements is not installed in the database or not visible)";
     assert!(

@@ -40,9 +40,9 @@ fn defaults_apply_to_measured_sessions_and_not_to_statements_of_riops() {
     let info = ConnInfo::parse(&database.url, |_| None).unwrap();
     let interrupt = Interrupt::new();
     let values = |mut connection: Connection| {
-        let of =
+        let value =
             |(name, _): &(&str, &str)| connection.query_value(&format!("show {name}")).unwrap();
-        DEFAULTS.iter().map(of).map(Option::unwrap).collect::<Vec<_>>()
+        DEFAULTS.iter().map(value).map(Option::unwrap).collect::<Vec<_>>()
     };
     let own = values(Connection::open(&info, &interrupt).unwrap());
     let expected = [
@@ -116,7 +116,7 @@ fn runs_that_only_read_need_no_registration_where_transactions_are_read_only() {
     database.riops("pgbench -i -q").expect(0);
     database.connect().execute("drop schema if exists riops cascade").unwrap();
     crate::ownership::create_sysbench_table(&database, 1000);
-    let riops = |line: &str| CommandOutput::of(database.command(line).env("PGOPTIONS", READ_ONLY));
+    let riops = |line: &str| CommandOutput::run(database.command(line).env("PGOPTIONS", READ_ONLY));
     let work = "-c 2 --transactions 20 --warmup 0 --no-store --output json";
     let notice = "the tables are used without being registered";
     let read_all = || {

@@ -9,7 +9,7 @@ use riops::server::Connection;
 use serde_json::Value;
 
 use crate::fixture::{CommandOutput, Database, database, folder, is_root, open, program};
-use crate::server::on;
+use crate::server::command_on;
 
 /// Size of the loop device, in bytes.
 const LOOP_BYTES: u64 = 512 << 20;
@@ -29,7 +29,7 @@ fn system(program: &str, arguments: &[&str]) -> Option<String> {
 
 impl LoopDevice {
     /// Creates a file system in this folder; `None` without root or loop devices.
-    fn mounted_in(folder: &Path) -> Option<Self> {
+    fn mount_in(folder: &Path) -> Option<Self> {
         let mount = folder.join("mount");
         // A failed test leaves it mounted.
         let _ = system("umount", &[mount.to_str().unwrap()]);
@@ -39,9 +39,9 @@ impl LoopDevice {
         system("mkfs.ext4", &["-q", "-F", image])?;
         let device = system("losetup", &["--find", "--show", image])?;
         std::fs::create_dir_all(&mount).unwrap();
-        let found = Self { device, mount };
-        system("mount", &[&found.device, found.mount.to_str().unwrap()])?;
-        Some(found)
+        let mounted = Self { device, mount };
+        system("mount", &[&mounted.device, mounted.mount.to_str().unwrap()])?;
+        Some(mounted)
     }
 
     fn name(&self) -> &str {
@@ -81,14 +81,14 @@ fn roles(disk: &Value) -> Vec<&str> {
     disk["roles"].as_array().unwrap().iter().map(|role| role.as_str().unwrap()).collect()
 }
 
-fn named<'a>(disks: &'a Value, name: &str) -> Option<&'a Value> {
+fn find_disk<'a>(disks: &'a Value, name: &str) -> Option<&'a Value> {
     disks.as_array().unwrap().iter().find(|disk| disk["name"] == name)
 }
 
 #[test]
 fn a_tablespace_on_a_separate_device_is_measured_there() {
     let folder = folder("devices-tablespace");
-    let Some(device) = LoopDevice::mounted_in(&folder).filter(|_| is_root()) else {
+    let Some(device) = LoopDevice::mount_in(&folder).filter(|_| is_root()) else {
         std::io::stderr().write_all(b"skipped: no loop device can be mounted\n").unwrap();
         return;
     };
@@ -104,16 +104,16 @@ fn a_tablespace_on_a_separate_device_is_measured_there() {
     assert!(io["reads_per_s"].as_f64().unwrap() > 0.0, "{io}");
     assert!(io["queue_depth"].as_f64().unwrap() > 0.0, "{io}");
     assert!(io["sources"]["device_share"].as_f64().unwrap() > 0.3, "{io}");
-    let disk = named(&io["devices"], device.name()).unwrap();
+    let disk = find_disk(&io["devices"], device.name()).unwrap();
     assert_eq!(roles(disk), ["tablespace riops_devices", "temporary"]);
     // The counters of devices and of disks are read one after the other.
     let reads = |counters: &Value| counters["reads_per_s"].as_f64().unwrap();
     assert!((reads(disk) / reads(io) - 1.0).abs() < 0.2, "{io}");
     let target = &record["target"];
     assert_eq!(target["storage"]["device"], device.name());
-    assert!(named(&target["devices"], device.name()).unwrap()["identity"].is_string());
+    assert!(find_disk(&target["devices"], device.name()).unwrap()["identity"].is_string());
     // The data directory of the tests can be on a device that is not visible.
-    if let Some(other) = io["devices"].as_array().unwrap().iter().find(|each| *each != disk) {
+    if let Some(other) = io["devices"].as_array().unwrap().iter().find(|device| *device != disk) {
         assert_eq!(roles(other), ["data", "wal"]);
     }
 
@@ -142,14 +142,15 @@ fn reads_by_io_workers_are_part_of_the_sources_of_a_sequential_scan() {
     let home = folder("devices-io-workers");
     // Autovacuum would read the new table with the same workers.
     let settings = "--server-set shared_buffers=32MB --server-set autovacuum=off";
-    let server = |line: &str| CommandOutput::of(&mut on(&home, &format!("{line} {settings}")));
+    let server =
+        |line: &str| CommandOutput::run(&mut command_on(&home, &format!("{line} {settings}")));
     // 66 MB, twice the shared buffers.
     server("prepare oltp --table-size 300000").expect(0);
     let scan = "run oltp --test sequential-scan --range-size 300000 --time 4 -c 1";
     let record = server(&format!("{scan} --cold --warmup 0 --output json")).expect(0).json();
     assert_eq!(record["target"]["settings"]["io_method"], "worker");
     let stage = &record["stages"][0];
-    let bytes = |of: &str| stage[of]["all"].as_u64().unwrap();
+    let bytes = |counters: &str| stage[counters]["all"].as_u64().unwrap();
     assert!(bytes("io_worker_io") > 3 * bytes("process_io"), "{stage}");
     // The first scan reads from the device, the others from the page cache. The share includes the reads of the I/O
     // workers. It is absent if something else uses the workers.

@@ -71,7 +71,7 @@ fn blocks(page: &Path) -> Vec<Block> {
 }
 
 /// Runs before the commands of a page: what earlier runs of the reader have left.
-fn before(page: &str) -> &'static str {
+fn preparation(page: &str) -> &'static str {
     match page {
         "README.md" => {
             "riops run rows --label after -q
@@ -163,9 +163,9 @@ fn run_page(page: &Path) {
             // Variables of a CI service.
             .env("BRANCH", "main")
             .env("COMMIT", "abc");
-        CommandOutput::of(&mut command)
+        CommandOutput::run(&mut command)
     };
-    run(before(name)).expect(0);
+    run(preparation(name)).expect(0);
     for block in blocks(page) {
         let Some(script) = block.script() else {
             continue;
@@ -229,7 +229,7 @@ fn every_command_line_of_an_example_is_accepted() {
                 let script = format!("{} run {command} --dump-plan", binary().display());
                 let mut shell = Command::new("bash");
                 shell.args(["-c", &script]).current_dir(root());
-                let ran = CommandOutput::of(&mut shell);
+                let ran = CommandOutput::run(&mut shell);
                 // The files of an example exist only in its page.
                 let is_accepted = ran.code != Some(2) || ran.stderr.contains("cannot read");
                 assert!(is_accepted, "{}: {command}: {}", page.display(), ran.stderr);

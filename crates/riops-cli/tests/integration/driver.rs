@@ -12,7 +12,7 @@ const SETUP: i64 = 425;
 const EPERM: u32 = 1;
 
 /// Runs riops from a thread whose filter forbids `io_uring`. The process inherits the filter.
-fn without_rings(database: &Database, line: &str) -> CommandOutput {
+fn run_without_rings(database: &Database, line: &str) -> CommandOutput {
     let run = || {
         let rules = BTreeMap::from([(SETUP, Vec::new())]);
         let forbidden = SeccompAction::Errno(EPERM);
@@ -30,12 +30,12 @@ fn without_rings(database: &Database, line: &str) -> CommandOutput {
 fn falls_back_to_epoll_and_says_so() {
     let database = database("driver_forbidden");
     let line = "run ping -c 8 -j 2 --warmup 0 --transactions 100 --output json";
-    let ran = without_rings(&database, line).expect(0);
+    let ran = run_without_rings(&database, line).expect(0);
     let ran = ran.stderr_contains("epoll is used, because io_uring is not available");
     let record = ran.json();
     assert_eq!(record["client"]["driver"], "epoll");
     assert_eq!(record["stages"][0]["transactions"], 100);
-    without_rings(&database, &format!("{line} --driver epoll")).expect(0);
-    let refused = without_rings(&database, &format!("{line} --driver io-uring")).expect(1);
+    run_without_rings(&database, &format!("{line} --driver epoll")).expect(0);
+    let refused = run_without_rings(&database, &format!("{line} --driver io-uring")).expect(1);
     refused.stderr_contains("cannot use io_uring");
 }

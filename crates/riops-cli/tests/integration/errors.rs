@@ -7,7 +7,7 @@ use crate::fixture::{CommandOutput, command, database, folder};
 fn error_of(line: &str) -> (Option<i32>, Value) {
     let mut command = command(line);
     command.env("RIOPS_STORE", folder("json-errors").join("runs.sqlite"));
-    let ran = CommandOutput::of(&mut command);
+    let ran = CommandOutput::run(&mut command);
     assert!(ran.stderr.starts_with("riops: "), "{line}: {}", ran.stderr);
     (ran.code, ran.json()["error"].clone())
 }
@@ -41,12 +41,12 @@ fn usage_errors_of_options_files_and_plans_are_json_too() {
 #[test]
 fn the_form_may_come_from_the_environment_or_a_file_and_a_hint_is_separate() {
     let mut typed = command("run rows --sessions many");
-    let ran = CommandOutput::of(typed.env("RIOPS_OUTPUT", "json")).expect(2);
+    let ran = CommandOutput::run(typed.env("RIOPS_OUTPUT", "json")).expect(2);
     assert_eq!(ran.json()["error"]["kind"], "usage");
     let file = folder("json-config").join("riops.toml");
     std::fs::write(&file, "output = \"json\"\n").unwrap();
     let mut unknown = command(&format!("run rows --config {}", file.display()));
-    let ran = CommandOutput::of(unknown.env("RIOPS_SESIONS", "4")).expect(2);
+    let ran = CommandOutput::run(unknown.env("RIOPS_SESIONS", "4")).expect(2);
     let error = &ran.json()["error"];
     assert_eq!(error["message"], "unrecognized environment variable \"RIOPS_SESIONS\"");
     assert_eq!(error["hint"], "did you mean RIOPS_SESSIONS?");
@@ -55,7 +55,7 @@ fn the_form_may_come_from_the_environment_or_a_file_and_a_hint_is_separate() {
 #[test]
 fn text_errors_leave_standard_output_empty_and_a_record_is_printed_alone() {
     let mut refused = command("run rows --no-store -d postgresql://me@127.0.0.1:1/x");
-    let ran = CommandOutput::of(&mut refused).expect(1);
+    let ran = CommandOutput::run(&mut refused).expect(1);
     assert!(ran.stdout.is_empty(), "{}", ran.stdout);
     let database = database("json_record");
     database.riops("prepare rows --rows 1000").expect(0);

@@ -13,7 +13,7 @@ use riops::server::Server;
 use riops::study::{Between, DatabaseChoice};
 
 use crate::crash::kill;
-use crate::fixture::{Database, database, open, until};
+use crate::fixture::{Database, database, open, start_until};
 
 fn server(database: &Database) -> Server {
     Server { conninfo: database.conninfo.clone(), embedded: false }
@@ -92,7 +92,7 @@ fn a_database_that_the_experiment_did_not_create_is_kept() {
         let sql = format!("comment on database {name} is '{comment}'");
         database.connect().execute(&sql).unwrap();
         let refused = restore(&given, &experiment, &Interrupt::new()).unwrap_err();
-        assert!(matches!(&refused, ResetError::Foreign(found) if *found == name), "{refused}");
+        assert!(matches!(&refused, ResetError::Foreign(foreign) if *foreign == name), "{refused}");
         assert!(matches!(drop_copy(&given, &experiment), Err(ResetError::Foreign(_))));
     }
     assert_eq!(copies(&database, &experiment), [name.as_str()]);
@@ -256,7 +256,7 @@ fn an_experiment_killed_before_its_first_run_ended_is_resumed_and_leaves_no_copy
     database.riops("prepare rows --rows 1000").expect(0);
     let line =
         "sweep rows --axis batch=1,10 --repeat 1 --transactions 20 --warmup 0 -c 1 --reset restore";
-    let mut child = until(&mut database.command(line), "run 1 of 2");
+    let mut child = start_until(&mut database.command(line), "run 1 of 2");
     kill(child.id(), "-KILL");
     child.wait().unwrap();
     database.riops("sweep --resume").expect(0);

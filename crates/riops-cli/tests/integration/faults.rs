@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, Database, database, until};
+use crate::fixture::{CommandOutput, Database, database, start_until};
 
 const WORK: &str = "run rows --batch 5 -c 4 -j 2 --warmup 0 --interval 100ms --output json";
 
-fn prepared(name: &str) -> Database {
+fn prepare_database(name: &str) -> Database {
     let database = database(name);
     database.riops("prepare rows --rows 2000").expect(0);
     database
@@ -16,18 +16,18 @@ fn prepared(name: &str) -> Database {
 /// Returns the attempted, succeeded, failed and unknown transactions; the first is the sum of the others.
 fn outcomes(record: &Value) -> [u64; 4] {
     let outcomes = &record["stages"][0]["outcomes"];
-    let found = ["attempted", "succeeded", "failed", "unknown"]
+    let counts = ["attempted", "succeeded", "failed", "unknown"]
         .map(|name| outcomes[name].as_u64().unwrap());
-    assert_eq!(found[0], found[1] + found[2] + found[3]);
-    found
+    assert_eq!(counts[0], counts[1] + counts[2] + counts[3]);
+    counts
 }
 
 /// Returns the count and the retries of the errors with this SQLSTATE.
 fn errors(record: &Value, sqlstate: &str) -> (u64, u64) {
     let all = record["stages"][0]["errors"].as_array().unwrap();
-    let found = all.iter().find(|error| error["sqlstate"] == sqlstate);
-    let number = |name: &str| found.map_or(0, |error| error[name].as_u64().unwrap());
-    (number("count"), number("retried"))
+    let entry = all.iter().find(|error| error["sqlstate"] == sqlstate);
+    let count = |name: &str| entry.map_or(0, |error| error[name].as_u64().unwrap());
+    (count("count"), count("retried"))
 }
 
 /// Creates a trigger that makes every n-th row update fail with this SQLSTATE.
@@ -54,7 +54,7 @@ const AT_COMMIT: &str = "constraint trigger riops_fault after update";
 
 #[test]
 fn retries_serialization_failures_up_to_the_limit() {
-    let database = prepared("fault_40001");
+    let database = prepare_database("fault_40001");
     fail_every(&database, 50, "40001", BEFORE);
     let ran = database.riops(&format!("{WORK} --update-percent 100 --transactions 400")).expect(0);
     let record = ran.json();
@@ -71,7 +71,7 @@ fn retries_serialization_failures_up_to_the_limit() {
 
 #[test]
 fn a_full_disk_at_commit_ends_the_run_or_is_counted() {
-    let database = prepared("fault_disk");
+    let database = prepare_database("fault_disk");
     fail_every(&database, 100, "53100", AT_COMMIT);
     let line = format!("{WORK} --update-percent 100 --transactions 300");
     let stopped = database.riops(&line).expect(1).json();
@@ -91,7 +91,7 @@ fn a_full_disk_at_commit_ends_the_run_or_is_counted() {
 
 #[test]
 fn a_run_whose_updates_fail_did_not_execute_its_mix() {
-    let database = prepared("fault_mix");
+    let database = prepare_database("fault_mix");
     let line = format!("{WORK} --update-percent 50 --transactions 2000 --on-error continue");
     let kept = database.riops(&line).expect(0).json();
     let mix = &kept["stages"][0]["mix"];
@@ -106,7 +106,7 @@ fn a_run_whose_updates_fail_did_not_execute_its_mix() {
 
 #[test]
 fn a_stage_too_short_for_its_mix_says_so() {
-    let database = prepared("short_mix");
+    let database = prepare_database("short_mix");
     let line = "run rows --batch 2000 --update-percent 10 --transactions 3 -c 1 --warmup 0";
     let run = database.riops(line).expect(0);
     for text in [
@@ -120,7 +120,7 @@ fn a_stage_too_short_for_its_mix_says_so() {
 
 #[test]
 fn lock_timeouts_count_as_failed_transactions() {
-    let database = prepared("fault_locks");
+    let database = prepare_database("fault_locks");
     database.connect().execute("alter database fault_locks set lock_timeout = '20ms'").unwrap();
     let mut holder = database.connect();
     holder
@@ -137,7 +137,7 @@ fn lock_timeouts_count_as_failed_transactions() {
 
 #[test]
 fn a_read_only_server_allows_reads_and_rejects_updates() {
-    let database = prepared("fault_read_only");
+    let database = prepare_database("fault_read_only");
     database
         .connect()
         .execute("alter database fault_read_only set default_transaction_read_only = on")
@@ -153,9 +153,9 @@ fn a_read_only_server_allows_reads_and_rejects_updates() {
 
 #[test]
 fn terminated_sessions_reconnect_and_the_run_continues() {
-    let database = prepared("fault_terminate");
+    let database = prepare_database("fault_terminate");
     let line = format!("{WORK} --update-percent 50 --transactions 30000");
-    let child = until(&mut database.command(&line), " s  ");
+    let child = start_until(&mut database.command(&line), " s  ");
     let terminated = database.value(
         "select count(pg_terminate_backend(pid)) from pg_stat_activity
           where datname = 'fault_terminate'
@@ -178,12 +178,12 @@ fn terminated_sessions_reconnect_and_the_run_continues() {
 #[test]
 fn sessions_reconnect_after_crash_recovery_of_the_server() {
     let home = crate::fixture::folder("fault-crash");
-    let on = |line: &str| crate::server::on(&home, line);
-    CommandOutput::of(&mut on("server start")).expect(0);
-    CommandOutput::of(&mut on("prepare rows --rows 2000")).expect(0);
+    let server_command = |line: &str| crate::server::command_on(&home, line);
+    CommandOutput::run(&mut server_command("server start")).expect(0);
+    CommandOutput::run(&mut server_command("prepare rows --rows 2000")).expect(0);
     let line = format!("{WORK} --update-percent 50 --rate 400 --duration 1h");
-    let mut child = until(&mut on(&line), " s  ");
-    let query = |sql: &str| CommandOutput::of(on("server psql -- -Atc").arg(sql));
+    let mut child = start_until(&mut server_command(&line), " s  ");
+    let query = |sql: &str| CommandOutput::run(server_command("server psql -- -Atc").arg(sql));
     // After SIGKILL of one backend, the postmaster terminates all other backends and starts crash recovery.
     let sessions = "from pg_stat_activity where application_name like 'riops/%'
                             and query like '%rows_0001%' and pid <> pg_backend_pid()";
@@ -202,7 +202,7 @@ fn sessions_reconnect_after_crash_recovery_of_the_server() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|each| each["count"].as_u64().unwrap())
+        .map(|error| error["count"].as_u64().unwrap())
         .sum();
     assert!(lost >= 4, "{}", stage["errors"]);
     assert_eq!(stage["reconnects"], lost);
@@ -214,13 +214,13 @@ fn sessions_reconnect_after_crash_recovery_of_the_server() {
     // The time without success is reported with the error that occurred.
     let crashed = stage["errors"].as_array().unwrap();
     assert!(crashed.iter().any(|error| error["without_success_s"].as_f64() > Some(0.0)), "{stage}");
-    CommandOutput::of(&mut on("verify rows")).expect(0);
-    CommandOutput::of(&mut on("server stop")).expect(0);
+    CommandOutput::run(&mut server_command("verify rows")).expect(0);
+    CommandOutput::run(&mut server_command("server stop")).expect(0);
 }
 
 #[test]
 fn thresholds_determine_the_exit_code() {
-    let database = prepared("thresholds");
+    let database = prepare_database("thresholds");
     let line = |rest: &str| format!("{WORK} --transactions 200 {rest}");
     let rejected = database.riops(&line("--threshold p99<1h --threshold errors=0")).expect(2);
     assert!(rejected.stderr.contains("invalid threshold"), "{}", rejected.stderr);
@@ -246,7 +246,7 @@ fn thresholds_determine_the_exit_code() {
 
 #[test]
 fn every_protocol_and_rate_option_processes_the_same_number_of_rows() {
-    let database = prepared("protocols");
+    let database = prepare_database("protocols");
     for options in [
         "--protocol simple",
         "--protocol extended",
@@ -287,7 +287,7 @@ fn doctor_reports_on_the_server_and_the_client() {
         json["findings"].as_array().unwrap().iter().any(|finding| finding["about"] == "machine")
     );
     let client =
-        CommandOutput::of(&mut crate::fixture::command("doctor --client -t 300ms --output json"));
+        CommandOutput::run(&mut crate::fixture::command("doctor --client -t 300ms --output json"));
     let client = client.expect(0).json();
     assert!(client["transactions_per_s"].as_f64().unwrap() > 0.0);
     assert!(client["cpu_us_per_transaction"].as_f64().unwrap() > 0.0);

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::fixture::{CommandOutput, binary, command, database, folder, is_root, until};
+use crate::fixture::{CommandOutput, binary, command, database, folder, is_root, start_until};
 
 /// Runs riops in a shell that changes the process before: `riops` in the script is the program.
 fn shell(script: &str, folder: &Path) -> CommandOutput {
@@ -13,7 +13,7 @@ fn shell(script: &str, folder: &Path) -> CommandOutput {
     let script = script.replace("riops", "\"$0\"");
     let store = folder.join("runs.sqlite");
     shell.arg("-c").arg(script).arg(binary()).current_dir(folder).env("RIOPS_STORE", store);
-    CommandOutput::of(shell.env("TMPDIR", folder).env_remove("RIOPS_DATABASE"))
+    CommandOutput::run(shell.env("TMPDIR", folder).env_remove("RIOPS_DATABASE"))
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -73,7 +73,7 @@ fn a_result_for_a_closed_standard_output_is_an_error() {
 fn a_full_disk_leaves_no_partial_file_and_keeps_the_old_one() {
     let folder = folder("full_disk");
     store_with_a_run(&folder);
-    let Some(disk) = SmallDisk::mounted_in(&folder) else {
+    let Some(disk) = SmallDisk::mount_in(&folder) else {
         return;
     };
     let lines = [
@@ -103,7 +103,7 @@ struct SmallDisk {
 
 impl SmallDisk {
     /// Returns `None`, and the test is skipped, if this user cannot mount.
-    fn mounted_in(folder: &Path) -> Option<Self> {
+    fn mount_in(folder: &Path) -> Option<Self> {
         let folder = folder.join("disk");
         fs::create_dir(&folder).unwrap();
         let mut mount = Command::new("mount");
@@ -123,12 +123,12 @@ impl Drop for SmallDisk {
 fn a_log_of_transactions_on_a_full_disk_is_an_error() {
     let database = database("full_disk_log");
     let folder = folder("full_disk_log_files");
-    let Some(disk) = SmallDisk::mounted_in(&folder) else {
+    let Some(disk) = SmallDisk::mount_in(&folder) else {
         return;
     };
     fs::write(folder.join("a.sql"), "select 1;\n").unwrap();
     let mut command = command("pgbench -n -t 9000 -l --log-prefix=disk/log -f a.sql");
-    let failed = CommandOutput::of(
+    let failed = CommandOutput::run(
         command.arg(&database.url).env("RIOPS_STORE", &database.store).current_dir(&folder),
     );
     assert_ne!(failed.code, Some(0), "{}", failed.stdout);
@@ -158,14 +158,14 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn what_belongs_to_the_user_has_no_rights_for_others() {
+fn files_of_the_user_have_no_rights_for_others() {
     let database = database("private_files");
     let home = folder("private_files_home");
     let (data, url) = (home.join("share/riops"), &database.url);
     let mut run = Command::new("sh");
     let script = "umask 0; exec \"$0\" run ping --duration 1h --warmup 0 --interval 100ms";
     run.args(["-c", script]).arg(binary()).env_remove("RIOPS_STORE").env("RIOPS_DATABASE", url);
-    let mut child = until(run.env("XDG_DATA_HOME", home.join("share")), "tx/s");
+    let mut child = start_until(run.env("XDG_DATA_HOME", home.join("share")), "tx/s");
     let live = data.join("runs.sqlite.live");
     let file = live.join(&names(&live)[0]);
     let modes = [&home.join("share"), &data, &live].map(|path| mode(path));
@@ -180,7 +180,7 @@ fn what_belongs_to_the_user_has_no_rights_for_others() {
     }
     let mut next = command("run ping --transactions 5 --warmup 0");
     next.env("RIOPS_DATABASE", url).env("XDG_DATA_HOME", home.join("share"));
-    CommandOutput::of(&mut next).expect(0);
+    CommandOutput::run(&mut next).expect(0);
     let mut left = others.map(str::to_owned);
     left.sort();
     assert_eq!(names(&live), left);
@@ -229,7 +229,7 @@ fn the_root_directory_and_a_file_are_no_home_directory() {
     for home in [Path::new("/"), &file] {
         let mut listing = command("runs list");
         listing.env("HOME", home).env_remove("XDG_DATA_HOME");
-        let shown = CommandOutput::of(&mut listing).expect(0);
+        let shown = CommandOutput::run(&mut listing).expect(0);
         assert!(!shown.stderr.contains("/.local/share"), "{home:?}: {}", shown.stderr);
     }
 }
@@ -238,7 +238,7 @@ fn the_root_directory_and_a_file_are_no_home_directory() {
 fn the_first_signal_ends_the_wait_for_a_file() {
     let folder = folder("waiting_for_a_file");
     let path = folder.join("fifo");
-    CommandOutput::of(Command::new("mkfifo").arg(&path)).expect(0);
+    CommandOutput::run(Command::new("mkfifo").arg(&path)).expect(0);
     // With a writer that writes nothing, it can be opened.
     let _writer = File::options().read(true).write(true).open(&path).unwrap();
     for line in

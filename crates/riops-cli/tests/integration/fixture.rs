@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
-        default_signals();
+        reset_signals();
         std::env::var_os("RIOPS_TEST_BINARY")
             .map_or_else(|| env!("CARGO_BIN_EXE_riops").into(), PathBuf::from)
     })
@@ -25,7 +25,7 @@ pub(crate) fn binary() -> &'static Path {
 
 /// Lets the signals of the user have their default effect in child processes. A shell that runs the tests in the background
 /// has them ignored, and riops keeps ignored signals ignored. Handlers are not inherited.
-fn default_signals() {
+fn reset_signals() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or_default();
     let ignored = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
@@ -37,7 +37,7 @@ fn default_signals() {
 }
 
 /// Returns a command that executes another one, with its environment.
-pub(crate) fn executing(mut outer: Command, inner: &Command) -> Command {
+pub(crate) fn wrap_command(mut outer: Command, inner: &Command) -> Command {
     outer.arg(inner.get_program()).args(inner.get_args());
     for (name, value) in inner.get_envs() {
         match value {
@@ -77,9 +77,9 @@ pub(crate) fn is_root() -> bool {
 /// the test is then skipped. `.ci/run` sets `RIOPS_TEST_ALL`; a missing program is then an error.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let folders = ["/usr/sbin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"];
-    let found =
+    let installed =
         folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists());
-    or_skip(found, name)
+    skip_if_missing(installed, name)
 }
 
 /// Returns the folder of the newest installed PostgreSQL.
@@ -90,12 +90,12 @@ pub(crate) fn installed_postgresql() -> Option<PathBuf> {
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
         .max();
-    let found = newest.map(|version| PathBuf::from(format!("/usr/lib/postgresql/{version}")));
-    or_skip(found.filter(|path| path.join("bin/initdb").exists()), "PostgreSQL")
+    let installed = newest.map(|version| PathBuf::from(format!("/usr/lib/postgresql/{version}")));
+    skip_if_missing(installed.filter(|path| path.join("bin/initdb").exists()), "PostgreSQL")
 }
 
-fn or_skip(found: Option<PathBuf>, name: &str) -> Option<PathBuf> {
-    if found.is_none() {
+fn skip_if_missing(installed: Option<PathBuf>, name: &str) -> Option<PathBuf> {
+    if installed.is_none() {
         assert!(std::env::var_os("RIOPS_TEST_ALL").is_none(), "{name} is not installed");
         let mut out = std::io::stderr();
         std::io::Write::write_all(
@@ -104,12 +104,12 @@ fn or_skip(found: Option<PathBuf>, name: &str) -> Option<PathBuf> {
         )
         .unwrap();
     }
-    found
+    installed
 }
 
 /// Returns the server that all tests share. No test stops it: the server's keeper stops it when the test
 /// process exits, even after SIGKILL.
-fn shared() -> &'static Embedded {
+fn shared_server() -> &'static Embedded {
     static SERVER: OnceLock<Embedded> = OnceLock::new();
     SERVER.get_or_init(|| {
         let settings = [
@@ -138,7 +138,7 @@ fn shared() -> &'static Embedded {
 
 /// Returns the directory of the programs of the server that all tests share.
 pub(crate) fn server_dir() -> &'static Path {
-    shared().state().bin_dir.parent().unwrap()
+    shared_server().state().bin_dir.parent().unwrap()
 }
 
 /// Removes the servers of test processes that have ended, gigabytes each.
@@ -169,7 +169,7 @@ impl Drop for Database {
         if let Ok(mut admin) = Connection::open(&self.state.conninfo(), &Interrupt::new()) {
             let name = &self.conninfo.database;
             let sql = format!(
-                "select pg_stat_statements_reset(0, oid) from pg_database where datname = '{name}'"
+                "select public.pg_stat_statements_reset(0, oid, 0) from pg_database where datname = '{name}'"
             );
             let reset = admin.execute(&sql);
             // A panic during a panic would hide the message of the first one.
@@ -187,7 +187,7 @@ pub(crate) fn open(conninfo: &ConnInfo) -> Connection {
 
 /// Creates an empty database on the shared server.
 pub(crate) fn database(name: &str) -> Database {
-    let state = shared().state();
+    let state = shared_server().state();
     let mut admin = open(&state.conninfo());
     admin.execute(&format!("create database {name}")).unwrap();
     let url = state.url().replace("/postgres?", &format!("/{name}?"));
@@ -199,7 +199,7 @@ pub(crate) fn database(name: &str) -> Database {
 
 /// Returns the TCP URL of a database of the shared server, with the password.
 pub(crate) fn tcp_url(database: &str) -> String {
-    let url = shared().state().url_tcp();
+    let url = shared_server().state().url_tcp();
     let (server, _) = url.rsplit_once('/').unwrap();
     format!("{server}/{database}")
 }
@@ -248,7 +248,7 @@ impl Database {
 
     /// Runs the command on this database.
     pub(crate) fn riops(&self, line: &str) -> CommandOutput {
-        CommandOutput::of(&mut self.command(line))
+        CommandOutput::run(&mut self.command(line))
     }
 }
 
@@ -274,7 +274,7 @@ pub(crate) struct CommandOutput {
 }
 
 impl CommandOutput {
-    pub(crate) fn of(command: &mut Command) -> Self {
+    pub(crate) fn run(command: &mut Command) -> Self {
         Self::from(command.output().unwrap())
     }
 
@@ -329,7 +329,7 @@ pub(crate) fn spin(rounds: u64) {
 }
 
 /// Starts the command and waits until a line on its standard error contains this text.
-pub(crate) fn until(command: &mut Command, text: &str) -> Child {
+pub(crate) fn start_until(command: &mut Command, text: &str) -> Child {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(

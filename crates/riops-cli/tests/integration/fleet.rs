@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::crash::kill;
-use crate::fixture::{self, CommandOutput, Database, database, folder, until};
-use crate::server::on;
+use crate::fixture::{self, CommandOutput, Database, database, folder, start_until};
+use crate::server::command_on;
 
 /// A database of the server under test, and one for the store.
 pub(crate) struct Place {
@@ -32,9 +32,9 @@ impl Place {
     /// Runs an agent for each number.
     fn run(&self, line: &str, agents: u32) -> Fleet {
         let start =
-            |number: u32| start(&mut self.command(&format!("{line} --agent {number}"), agents));
+            |agent: u32| start(&mut self.command(&format!("{line} --agent {agent}"), agents));
         let children: Vec<Child> = (0..agents).map(start).collect();
-        Fleet::of(children)
+        Fleet::wait(children)
     }
 
     /// Waits until a query on the store returns a value.
@@ -62,11 +62,11 @@ pub(crate) fn start(command: &mut Command) -> Child {
 struct Fleet(Vec<CommandOutput>);
 
 impl Fleet {
-    fn of(children: Vec<Child>) -> Self {
+    fn wait(children: Vec<Child>) -> Self {
         Self(
             children
                 .into_iter()
-                .map(|each| CommandOutput::from(each.wait_with_output().unwrap()))
+                .map(|child| CommandOutput::from(child.wait_with_output().unwrap()))
                 .collect(),
         )
     }
@@ -122,7 +122,8 @@ fn eight_agents_are_one_verified_load() {
     let stage = &record["stages"][0];
     assert_eq!(stage["sessions"], 20);
     let details = stage["session_details"].as_array().unwrap();
-    let numbers: Vec<_> = details.iter().map(|each| each["number"].as_u64().unwrap()).collect();
+    let numbers: Vec<_> =
+        details.iter().map(|session| session["number"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (1..=20).collect::<Vec<_>>());
     // Session n is one of agent n modulo 8.
     for (agent, known) in record["agents"].as_array().unwrap().iter().enumerate() {
@@ -130,8 +131,8 @@ fn eight_agents_are_one_verified_load() {
             .iter()
             .skip(agent)
             .step_by(8)
-            .flat_map(|each| each["operations"].as_array().unwrap());
-        let counted: u64 = own.map(|each| each["transactions"].as_u64().unwrap()).sum();
+            .flat_map(|session| session["operations"].as_array().unwrap());
+        let counted: u64 = own.map(|operation| operation["transactions"].as_u64().unwrap()).sum();
         assert_eq!(known["stages"][0]["transactions"], counted);
     }
     assert_eq!(sum(&record, "sessions"), 20);
@@ -157,7 +158,7 @@ fn eight_agents_are_one_verified_load() {
     let apart = starts.last().map(at).unwrap().duration_since(starts.first().map(at).unwrap());
     assert!(apart.as_secs_f64() < 0.02, "{starts:?}");
     place.require_empty();
-    let listed = CommandOutput::of(
+    let listed = CommandOutput::run(
         place.target.command("runs list --output json").env("RIOPS_STORE", &place.store.url),
     );
     assert_eq!(listed.expect(0).json().as_array().unwrap().len(), 1);
@@ -212,7 +213,7 @@ fn the_same_seed_gives_the_same_statements_whatever_the_number_of_agents() {
 }
 
 #[test]
-fn a_rate_is_that_of_all_agents_together() {
+fn a_rate_applies_to_all_agents_together() {
     let place = Place::new("rate");
     let line = "run ping -c 6 --rate 300 --warmup 0 --duration 2s --threshold tps>290";
     let record = place.run(line, 3).record(0);
@@ -238,11 +239,11 @@ fn the_series_of_each_agent_is_kept_on_request() {
     }
     let page = folder("fleet-kept-page").join("page.html");
     let mut report = place.target.command(&format!("report last -o html={}", page.display()));
-    CommandOutput::of(report.env("RIOPS_STORE", &place.store.url)).expect(0);
+    CommandOutput::run(report.env("RIOPS_STORE", &place.store.url)).expect(0);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Transactions of each agent"));
     let mut alone = place.target.command("run ping --keep-agents");
-    CommandOutput::of(&mut alone).expect(2).stderr_contains("--fleet");
+    CommandOutput::run(&mut alone).expect(2).stderr_contains("--fleet");
 }
 
 const LONG: &str =
@@ -251,8 +252,8 @@ const MEASURING: &str =
     "select 1 from riops_store.fleet_start where start_s < extract(epoch from clock_timestamp())";
 
 /// Starts three agents, and waits until they measure.
-fn measuring(place: &Place, line: &str) -> Vec<Child> {
-    let start = |number: u32| start(&mut place.command(&format!("{line} --agent {number}"), 3));
+fn start_measuring(place: &Place, line: &str) -> Vec<Child> {
+    let start = |agent: u32| start(&mut place.command(&format!("{line} --agent {agent}"), 3));
     let children = (0..3).map(start).collect();
     place.await_value("select 1 where to_regclass('riops_store.fleet_start') is not null");
     place.await_value(MEASURING);
@@ -264,7 +265,7 @@ fn an_agent_that_dies_makes_the_result_invalid_and_leaves_nothing() {
     // The first agent has prepared, and shows the run.
     for killed in [0, 2] {
         let place = Place::new(&format!("killed_{killed}"));
-        let mut children = measuring(&place, LONG);
+        let mut children = start_measuring(&place, LONG);
         let mut dead = children.remove(killed);
         kill(dead.id(), "-KILL");
         dead.wait().unwrap();
@@ -273,7 +274,7 @@ fn an_agent_that_dies_makes_the_result_invalid_and_leaves_nothing() {
             let later = "update riops_store.fleet_agent set heartbeat_at = heartbeat_at + interval '1 year' where number = 2";
             place.store.connect().execute(later).unwrap();
         }
-        let record = Fleet::of(children).record(3);
+        let record = Fleet::wait(children).record(3);
         let reasons = record["verdict"]["reasons"].to_string();
         assert!(reasons.contains(&format!("agent {killed}: lost: no heartbeat for")), "{reasons}");
         let lost = &record["agents"][killed];
@@ -292,28 +293,28 @@ fn an_agent_that_dies_makes_the_result_invalid_and_leaves_nothing() {
 }
 
 #[test]
-fn if_all_agents_die_the_name_is_free_after_a_minute_and_the_rows_go_with_the_next_fleet() {
+fn the_name_of_a_dead_fleet_is_free_after_a_minute_and_the_next_fleet_removes_its_rows() {
     let place = Place::new("all_killed");
-    for mut child in measuring(&place, LONG) {
+    for mut child in start_measuring(&place, LONG) {
         kill(child.id(), "-KILL");
         child.wait().unwrap();
     }
     let again = "run ping -c 2 --warmup 0 --duration 1s";
-    let refused = CommandOutput::of(&mut place.command(again, 1)).expect(1);
+    let refused = CommandOutput::run(&mut place.command(again, 1)).expect(1);
     refused.stderr_contains("cannot join fleet \"f\": it is running already");
     // As if a minute had passed, or the clock had been set back by as much.
     let earlier = "update riops_store.fleet_agent set heartbeat_at = clock_timestamp() + interval '1 minute' * (case number when 0 then 2 else -1 end)";
     place.store.connect().execute(earlier).unwrap();
-    CommandOutput::of(&mut place.command(again, 1)).expect(0);
+    CommandOutput::run(&mut place.command(again, 1)).expect(0);
     place.require_empty();
 }
 
 #[test]
 fn an_interrupt_of_one_agent_ends_all() {
     let place = Place::new("interrupt");
-    let children = measuring(&place, LONG);
+    let children = start_measuring(&place, LONG);
     kill(children[1].id(), "-INT");
-    let record = Fleet::of(children).record(130);
+    let record = Fleet::wait(children).record(130);
     assert_eq!(record["status"], "interrupted");
     assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
     assert!(record["checks"].as_array().unwrap().iter().all(|check| check["held"] == true));
@@ -321,15 +322,15 @@ fn an_interrupt_of_one_agent_ends_all() {
 }
 
 #[test]
-fn an_agent_that_was_stopped_says_how_long() {
+fn an_agent_that_was_stopped_reports_for_how_long() {
     let place = Place::new("stopped");
-    let children = measuring(&place, LONG);
+    let children = start_measuring(&place, LONG);
     kill(children[2].id(), "-STOP");
     place.await_value(
         "select 1 from riops_store.fleet_agent where number = 2 and heartbeat_at < clock_timestamp() - interval '5 s'",
     );
     kill(children[2].id(), "-CONT");
-    let record = Fleet::of(children).record(3);
+    let record = Fleet::wait(children).record(3);
     let reasons = record["verdict"]["reasons"].to_string();
     assert!(reasons.contains("agent 2: its process did not run for"), "{reasons}");
     assert!(record["agents"][2]["stopped_s"].as_f64().unwrap() > 3.0);
@@ -340,7 +341,7 @@ fn an_agent_that_was_stopped_says_how_long() {
 #[test]
 fn an_agent_ends_the_fleet_if_all_others_die_at_the_end() {
     let place = Place::new("last_one");
-    let mut children = measuring(&place, LONG);
+    let mut children = start_measuring(&place, LONG);
     let last = children.pop().unwrap();
     kill(last.id(), "-STOP");
     // The others have entered their changes into the ledger, and wait for the last one.
@@ -353,8 +354,8 @@ fn an_agent_ends_the_fleet_if_all_others_die_at_the_end() {
     }
     kill(last.id(), "-CONT");
     let record = CommandOutput::from(last.wait_with_output().unwrap()).expect(3).json();
-    for number in 0..2 {
-        let failure = record["agents"][number]["failure"].as_str().unwrap();
+    for agent in 0..2 {
+        let failure = record["agents"][agent]["failure"].as_str().unwrap();
         assert!(failure.starts_with("lost: no heartbeat for"), "{failure}");
     }
     // The changes of the dead are in the ledger.
@@ -369,7 +370,7 @@ fn agents_that_do_not_fit_are_refused() {
     let place = Place::new("refused");
     let line = "run ping -c 4 --warmup 0 --duration 1s";
     let refused = |line: &str, agents, code, text: &str| {
-        CommandOutput::of(&mut place.command(line, agents)).expect(code).stderr_contains(text);
+        CommandOutput::run(&mut place.command(line, agents)).expect(code).stderr_contains(text);
     };
     refused(&format!("{line} --agent 2"), 2, 2, "--agent 2 must be less than --agents 2");
     refused(line, 5, 2, "--agents 5 exceeds --sessions 4: each agent needs at least one session");
@@ -389,18 +390,19 @@ fn agents_that_do_not_fit_are_refused() {
         "does not start: 1 of 2 agents have joined",
     );
     place.require_empty();
-    let first = until(&mut place.command(&format!("{line} --agent 0"), 2), "this is agent 0 of 2");
+    let first =
+        start_until(&mut place.command(&format!("{line} --agent 0"), 2), "this is agent 0 of 2");
     refused(&format!("{line} --agent 0"), 2, 1, "agent 0 has joined already, on ");
     refused(line, 3, 1, "its number of agents is 2, this agent's is 3");
     let other = line.replace("--duration 1s", "--duration 2s");
     refused(&other, 2, 1, "their plans differ: \"stop\" is");
     let second = start(&mut place.command(line, 2));
-    // The first one printed to the pipe of `until`.
+    // The first one printed to the pipe of `start_until`.
     CommandOutput::from(second.wait_with_output().unwrap()).expect(0);
     CommandOutput::from(first.wait_with_output().unwrap()).expect(0);
     place.require_empty();
     let file =
-        CommandOutput::of(&mut place.target.command(&format!("{line} --fleet f --agents 2")))
+        CommandOutput::run(&mut place.target.command(&format!("{line} --fleet f --agents 2")))
             .expect(2);
     file.stderr_contains("--fleet requires --store postgresql://");
 }
@@ -409,15 +411,15 @@ fn agents_that_do_not_fit_are_refused() {
 fn an_interrupt_before_the_start_leaves_nothing() {
     let place = Place::new("waiting");
     let line = "run rows --rows 1000 --batch 10 --update-percent 50 --prepare -c 4 --warmup 0 --duration 1s";
-    let joining = until(&mut place.command(line, 2), "this is agent 0 of 2");
+    let joining = start_until(&mut place.command(line, 2), "this is agent 0 of 2");
     kill(joining.id(), "-INT");
     CommandOutput::from(joining.wait_with_output().unwrap()).expect(130);
     place.require_empty();
     // One whose sessions are connected, and which has entered its run into the ledger.
     let connected =
-        until(&mut place.command(&format!("{line} --agent 0"), 2), "this is agent 0 of 2");
+        start_until(&mut place.command(&format!("{line} --agent 0"), 2), "this is agent 0 of 2");
     let mut other =
-        until(&mut place.command(&format!("{line} --agent 1"), 2), "waiting for agent 0");
+        start_until(&mut place.command(&format!("{line} --agent 1"), 2), "waiting for agent 0");
     kill(other.id(), "-STOP");
     place.await_value("select 1 from riops_store.fleet_agent where number = 0 and stage = 1");
     kill(connected.id(), "-INT");
@@ -444,25 +446,29 @@ fn a_failure_before_the_start_ends_all_with_its_reason() {
 fn a_restart_of_the_store_does_not_disturb_the_run() {
     let place = Place::new("restart");
     let home = folder("fleet-store");
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
-    let url =
-        CommandOutput::of(&mut on(&home, "server url --tcp")).expect(0).stdout.trim().to_owned();
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
+    let url = CommandOutput::run(&mut command_on(&home, "server url --tcp"))
+        .expect(0)
+        .stdout
+        .trim()
+        .to_owned();
     // The port must be the same after the restart.
     let port = url.rsplit(':').next().unwrap().split('/').next().unwrap().to_owned();
-    let command = |number: u32| {
-        let mut command = place.command(&format!("{LONG} --agent {number}"), 2);
+    let command = |agent: u32| {
+        let mut command = place.command(&format!("{LONG} --agent {agent}"), 2);
         command.env("RIOPS_STORE", &url);
         command
     };
     let second = start(&mut command(1));
-    let first = until(&mut command(0), "measuring");
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
-    CommandOutput::of(&mut on(&home, &format!("server start --server-port {port}"))).expect(0);
-    let outputs =
-        [first, second].map(|each| CommandOutput::from(each.wait_with_output().unwrap()).expect(0));
+    let first = start_until(&mut command(0), "measuring");
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, &format!("server start --server-port {port}")))
+        .expect(0);
+    let outputs = [first, second]
+        .map(|child| CommandOutput::from(child.wait_with_output().unwrap()).expect(0));
     let record = outputs.iter().find(|output| !output.stdout.is_empty()).unwrap().json();
     assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
 }
 
 #[test]
@@ -476,7 +482,7 @@ fn runs_that_were_started_by_hand_are_merged() {
     };
     let children: Vec<Child> = (1..=2).map(client).collect();
     let records: Vec<Value> =
-        Fleet::of(children).0.into_iter().map(|each| each.expect(0).json()).collect();
+        Fleet::wait(children).0.into_iter().map(|output| output.expect(0).json()).collect();
     let merged = place.target.riops("runs merge hand --label both --output json").json();
     let count = |record: &Value| record["stages"][0]["transactions"].as_u64().unwrap();
     assert_eq!(count(&merged), records.iter().map(count).sum::<u64>());
@@ -496,7 +502,7 @@ fn the_command_line_of_the_job_is_a_fleet_of_one_in_the_environment_of_the_job()
     let manifest = fixture::command(
         "fleet manifest --agents 1 --image i -- run ping -c 2 --warmup 0 --duration 1s --output json",
     );
-    let text = CommandOutput::of(&mut { manifest }).expect(0).stdout;
+    let text = CommandOutput::run(&mut { manifest }).expect(0).stdout;
     let arguments = text.split("args:\n").nth(1).unwrap().lines();
     let arguments = arguments.map_while(|line| line.trim().strip_prefix("- "));
     let arguments: Vec<String> =
@@ -504,7 +510,7 @@ fn the_command_line_of_the_job_is_a_fleet_of_one_in_the_environment_of_the_job()
     let mut agent = fixture::command("");
     agent.args(&arguments).env("JOB_COMPLETION_INDEX", "0");
     agent.env("RIOPS_DATABASE", &place.target.url).env("RIOPS_STORE", &place.store.url);
-    let record = CommandOutput::of(&mut agent).expect(0).json();
+    let record = CommandOutput::run(&mut agent).expect(0).json();
     assert_eq!(record["verdict"]["valid"], true);
     assert_eq!(record["agents"].as_array().unwrap().len(), 1);
     place.require_empty();

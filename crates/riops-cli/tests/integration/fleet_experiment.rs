@@ -13,24 +13,27 @@ const SWEEP: &str = "sweep rows --rows 3000 --batch 10 --update-percent 50 --pre
 /// Starts the agents of an experiment.
 fn agents(place: &Place, line: &str, agents: u32) -> Vec<Child> {
     let line =
-        |number: u32| format!("{line} --fleet e --agents {agents} --agent {number} --output json");
-    let command = |number: u32| {
-        let mut command = place.target.command(&line(number));
+        |agent: u32| format!("{line} --fleet e --agents {agents} --agent {agent} --output json");
+    let command = |agent: u32| {
+        let mut command = place.target.command(&line(agent));
         command.env("RIOPS_STORE", &place.store.url);
         command
     };
-    (0..agents).map(|number| start(&mut command(number))).collect()
+    (0..agents).map(|agent| start(&mut command(agent))).collect()
 }
 
 fn outputs(children: Vec<Child>) -> Vec<CommandOutput> {
-    children.into_iter().map(|each| CommandOutput::from(each.wait_with_output().unwrap())).collect()
+    children
+        .into_iter()
+        .map(|child| CommandOutput::from(child.wait_with_output().unwrap()))
+        .collect()
 }
 
 /// Returns the stored runs.
 fn runs(place: &Place) -> Vec<Value> {
     let list = |what: &str| {
         let mut command = place.target.command(what);
-        CommandOutput::of(command.env("RIOPS_STORE", &place.store.url)).expect(0).json()
+        CommandOutput::run(command.env("RIOPS_STORE", &place.store.url)).expect(0).json()
     };
     let listed = list("runs list --output json");
     let ids = listed.as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned());
@@ -56,7 +59,7 @@ fn a_sweep_is_measured_by_all_agents_on_copies_of_the_database() {
         assert!(run["checks"].as_array().unwrap().iter().all(|check| check["held"] == true));
     }
     let sessions: Vec<_> = runs.iter().map(|run| run["stages"][0]["sessions"].as_u64()).collect();
-    assert_eq!(sessions.iter().filter(|each| **each == Some(3)).count(), 2, "{sessions:?}");
+    assert_eq!(sessions.iter().filter(|count| **count == Some(3)).count(), 2, "{sessions:?}");
     let experiment = runs[0]["tags"]["experiment"].as_str().unwrap();
     let copy = format!(
         "select count(*) from pg_database where datname = 'riops_{}_run'",
@@ -108,12 +111,12 @@ fn a_search_for_the_saturation_begins_with_one_session_for_each_agent() {
 }
 
 #[test]
-fn what_a_fleet_cannot_measure_is_refused_before_the_first_run() {
+fn experiments_that_a_fleet_cannot_measure_are_refused_before_the_first_run() {
     let place = Place::new("sweep_refused");
     let refused = |line: &str, text: &str| {
         let mut command = place.target.command(line);
         command.env("RIOPS_STORE", &place.store.url);
-        CommandOutput::of(&mut command).expect(2).stderr_contains(text);
+        CommandOutput::run(&mut command).expect(2).stderr_contains(text);
     };
     let fleet = "sweep rows --rows 3000 --axis sessions=1,4 --fleet e --agents 2";
     refused(fleet, "each agent of an experiment needs its number: --agent K; agent 0 conducts");

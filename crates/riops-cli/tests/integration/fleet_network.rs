@@ -16,22 +16,22 @@ struct Host {
 
 impl Host {
     /// Returns `None` if this user or this kernel cannot have one.
-    fn new(number: usize) -> Option<Self> {
-        let name = format!("riops-{}-{number}", std::process::id());
+    fn new(index: usize) -> Option<Self> {
+        let name = format!("riops-{}-{index}", std::process::id());
         let subnet = 100 + std::process::id() % 100;
-        let link = format!("rv{}-{number}", std::process::id());
-        let (own, gateway) = (format!("10.{subnet}.{number}.2"), format!("10.{subnet}.{number}.1"));
-        if !ip(&format!("netns add {name}")) {
+        let link = format!("rv{}-{index}", std::process::id());
+        let (own, gateway) = (format!("10.{subnet}.{index}.2"), format!("10.{subnet}.{index}.1"));
+        if !ip_succeeds(&format!("netns add {name}")) {
             return None;
         }
         let host = Self { name, gateway };
         let name = &host.name;
-        let done = ip(&format!("link add {link} type veth peer name eth0 netns {name}"))
-            && ip(&format!("address add {}/24 dev {link}", host.gateway))
-            && ip(&format!("link set {link} up"))
-            && ip(&format!("-n {name} address add {own}/24 dev eth0"))
-            && ip(&format!("-n {name} link set eth0 up"))
-            && ip(&format!("-n {name} link set lo up"));
+        let done = ip_succeeds(&format!("link add {link} type veth peer name eth0 netns {name}"))
+            && ip_succeeds(&format!("address add {}/24 dev {link}", host.gateway))
+            && ip_succeeds(&format!("link set {link} up"))
+            && ip_succeeds(&format!("-n {name} address add {own}/24 dev eth0"))
+            && ip_succeeds(&format!("-n {name} link set eth0 up"))
+            && ip_succeeds(&format!("-n {name} link set lo up"));
         done.then_some(host)
     }
 
@@ -55,11 +55,11 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         // Its link goes with it.
-        ip(&format!("netns delete {}", self.name));
+        ip_succeeds(&format!("netns delete {}", self.name));
     }
 }
 
-fn ip(line: &str) -> bool {
+fn ip_succeeds(line: &str) -> bool {
     let status = Command::new("ip").args(line.split_whitespace()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
@@ -111,7 +111,7 @@ fn agents_behind_delays_of_any_direction_know_the_clock_of_the_store_and_start_t
     let ms = Duration::from_millis;
     // The worst case of the bound is a delay of one direction only.
     let delays = [(ms(5), ms(0)), (ms(0), ms(20)), (ms(40), ms(40))];
-    let start = |(number, (host, delay)): (usize, (&Host, (Duration, Duration)))| -> Child {
+    let start = |(agent, (host, delay)): (usize, (&Host, (Duration, Duration)))| -> Child {
         let slow = relay(&host.gateway, port, delay);
         let at = |database: &str, port: u16| {
             let url = tcp_url(database);
@@ -121,7 +121,7 @@ fn agents_behind_delays_of_any_direction_know_the_clock_of_the_store_and_start_t
         };
         let direct = relay(&host.gateway, port, (ms(0), ms(0)));
         let line = format!(
-            "run ping -c 3 --rate 60 --warmup 0 --duration 3s --fleet f --agents 3 --agents-within 30s --agent {number} --output json -d {}",
+            "run ping -c 3 --rate 60 --warmup 0 --duration 3s --fleet f --agents 3 --agents-within 30s --agent {agent} --output json -d {}",
             at(&target.conninfo.database, direct)
         );
         let mut command = host.command(&line);
@@ -131,7 +131,7 @@ fn agents_behind_delays_of_any_direction_know_the_clock_of_the_store_and_start_t
     let children: Vec<Child> = hosts.iter().zip(delays).enumerate().map(start).collect();
     let outputs: Vec<CommandOutput> = children
         .into_iter()
-        .map(|each| CommandOutput::from(each.wait_with_output().unwrap()).expect(0))
+        .map(|child| CommandOutput::from(child.wait_with_output().unwrap()).expect(0))
         .collect();
     let record = outputs.iter().find(|output| !output.stdout.is_empty()).unwrap().json();
     let agents = record["agents"].as_array().unwrap();

@@ -34,7 +34,7 @@ impl Shelf {
     }
 
     fn riops(&self, line: &str) -> CommandOutput {
-        CommandOutput::of(&mut self.command(line))
+        CommandOutput::run(&mut self.command(line))
     }
 
     /// Makes a stored run not valid.
@@ -49,12 +49,12 @@ impl Shelf {
     /// Stores runs with the label `nightly` and these rates, of a client and a server with names. Returns their ids.
     fn add(&self, first: u32, rates: &[f64]) -> Vec<String> {
         let store = store::open(&StoreLocation::File(self.store()), &Interrupt::new()).unwrap();
-        let add = |(number, rate): (u32, &f64)| {
-            let mut record = record(number);
+        let add = |(position, rate): (u32, &f64)| {
+            let mut record = record(position);
             record.label = Some("nightly".to_owned());
             SECRET[2].clone_into(&mut record.client.machine.host);
             record.target.address = format!("{}:5433", SECRET[0]);
-            record.plan.facts.insert("instance".to_owned(), format!("m{}", number % 2));
+            record.plan.facts.insert("instance".to_owned(), format!("m{}", position % 2));
             record.tags.insert("why".to_owned(), format!("{} was {}", SECRET[0], SECRET[1]));
             record.stages[0].throughput.rows_per_s = *rate;
             store.save(&record).unwrap();
@@ -65,7 +65,7 @@ impl Shelf {
 }
 
 fn files(folder: &Path) -> Vec<(String, String)> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(next).unwrap() {
@@ -74,12 +74,12 @@ fn files(folder: &Path) -> Vec<(String, String)> {
                 folders.push(path);
             } else {
                 let name = path.strip_prefix(folder).unwrap().display().to_string();
-                found.push((name, fs::read_to_string(&path).unwrap()));
+                files.push((name, fs::read_to_string(&path).unwrap()));
             }
         }
     }
-    found.sort();
-    found
+    files.sort();
+    files
 }
 
 #[test]
@@ -155,9 +155,9 @@ fn a_gallery_replaces_and_removes_only_its_own_files() {
     let own = folder.join("histories/own.html");
     fs::write(&own, "mine").unwrap();
     let mut tag = shelf.command("runs tag");
-    CommandOutput::of(tag.args([&ids[0], "--label", "own"])).expect(0);
+    CommandOutput::run(tag.args([&ids[0], "--label", "own"])).expect(0);
     let mut tag = shelf.command("runs tag");
-    CommandOutput::of(tag.args([&ids[1], "--label", "own"])).expect(0);
+    CommandOutput::run(tag.args([&ids[1], "--label", "own"])).expect(0);
     let refused = shelf.riops(&format!("gallery {site}")).expect(2);
     refused.stderr_contains("histories/own.html exists, and riops did not write it");
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
@@ -187,7 +187,7 @@ fn a_gate_on_a_history_is_red_until_the_change_is_acknowledged() {
     shelf.riops("runs history --label nightly --figure rows").expect(0);
     let mut ack = shelf.command("runs ack");
     ack.args([&ids[8], "new hardware", "--author", "ann"]);
-    CommandOutput::of(&mut ack).expect(0).stdout_contains("a new era: new hardware");
+    CommandOutput::run(&mut ack).expect(0).stdout_contains("a new era: new hardware");
     shelf
         .riops(gate)
         .expect(0)

@@ -36,18 +36,18 @@ impl Place {
         std::fs::create_dir(&repository).unwrap();
         std::fs::write(folder.join("gate.toml"), FILE).unwrap();
         git(&repository, &["init", "-q", "-b", "main"]);
-        for number in 0..commits {
+        for commit in 0..commits {
             // Sleeping takes as long on a busy machine, and much longer than the wait for a processor.
-            let seconds = if number >= slow { 0.075 } else { 0.015 };
-            let script = format!("select pg_sleep({seconds}); -- {number}\n");
+            let seconds = if commit >= slow { 0.075 } else { 0.015 };
+            let script = format!("select pg_sleep({seconds}); -- {commit}\n");
             std::fs::write(repository.join("bench.sql"), script).unwrap();
-            if broken == Some(number) {
+            if broken == Some(commit) {
                 std::fs::write(repository.join("broken"), "").unwrap();
             } else {
                 let _ = std::fs::remove_file(repository.join("broken"));
             }
             git(&repository, &["add", "-A"]);
-            git(&repository, &["commit", "-q", "-m", &format!("change {number}")]);
+            git(&repository, &["commit", "-q", "-m", &format!("change {commit}")]);
         }
         Self { target: database(&format!("gate_{name}")), folder }
     }
@@ -64,7 +64,7 @@ impl Place {
     }
 
     fn riops(&self, line: &str) -> CommandOutput {
-        CommandOutput::of(&mut self.command(line))
+        CommandOutput::run(&mut self.command(line))
     }
 }
 
@@ -89,13 +89,16 @@ fn a_gate_says_in_each_form_that_the_head_is_slower() {
         page.display()
     );
     let text = "::error title=riops gate%3A select::SLOWER: ended after 4 blocks";
-    let found: Value = place.riops(&line).expect(1).stderr_contains(text).json();
-    assert_eq!((&found["verdict"], &found["workloads"][0]["runs"]), (&"slower".into(), &16.into()));
+    let report: Value = place.riops(&line).expect(1).stderr_contains(text).json();
+    assert_eq!(
+        (&report["verdict"], &report["workloads"][0]["runs"]),
+        (&"slower".into(), &16.into())
+    );
     let commits = ["HEAD~1", "HEAD"].map(|name| git(&place.repository(), &["rev-parse", name]));
-    for (variant, commit) in found["variants"].as_array().unwrap().iter().zip(&commits) {
+    for (variant, commit) in report["variants"].as_array().unwrap().iter().zip(&commits) {
         assert_eq!(variant.as_str().unwrap(), &commit[..12]);
     }
-    let figure = &found["workloads"][0]["figures"][0];
+    let figure = &report["workloads"][0]["figures"][0];
     assert!(figure["against"]["ratio"].as_f64().unwrap() < 0.5, "{figure}");
     let xml = std::fs::read_to_string(junit).unwrap();
     assert!(xml.contains(r#"tests="1" failures="1" errors="0""#), "{xml}");
@@ -166,7 +169,7 @@ fn a_build_gets_no_passwords_and_empties_no_foreign_directory() {
     let build = ["--build", "env > $PREFIX/env; cp bench.sql $PREFIX"];
     let mut command = place.command(line);
     command.args(build).env("PGPASSWORD", "s3cret");
-    CommandOutput::of(command.env("RIOPS_FACT", "owner=me")).expect(125);
+    CommandOutput::run(command.env("RIOPS_FACT", "owner=me")).expect(125);
     let builds = place.folder.join("builds");
     let folders: Vec<_> = builds.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(folders.len(), 2);
@@ -188,14 +191,14 @@ fn a_build_gets_no_passwords_and_empties_no_foreign_directory() {
     }
     let mut command = place.command(line);
     command.args(build);
-    let refused = CommandOutput::of(&mut command);
+    let refused = CommandOutput::run(&mut command);
     assert_ne!(refused.code, Some(0));
     refused.stderr_contains("is not the directory of a build of riops");
     assert!(other.join("prefix/mine").exists() && other.join("source/mine").exists());
 }
 
 #[test]
-fn the_exit_codes_are_those_that_a_bisection_expects() {
+fn a_gate_ends_with_the_exit_codes_that_a_bisection_expects() {
     let place = Place::new("codes", 3, 9, Some(2));
     let line = "gate ../gate.toml --base HEAD~1 --exit-code bisect";
     place.riops(line).expect(128).stderr_contains("is executed: permit it with --trust");
@@ -220,11 +223,11 @@ fn a_bisection_finds_the_commit_and_continues_where_it_ended() {
     let place = Place::new("bisect", 9, 5, Some(3));
     let before = git(&place.repository(), &["status", "--porcelain", "--branch"]);
     let line = "bisect ../gate.toml --good HEAD~8 --trust --output json";
-    let found: Value = place.riops(line).expect(0).json();
-    assert_eq!(found["found"].as_array().unwrap().len(), 1, "{found}");
-    assert_eq!(found["found"][0]["subject"], "change 5");
-    let steps = found["steps"].as_array().unwrap();
-    assert!((3..=6).contains(&steps.len()), "{found}");
+    let report: Value = place.riops(line).expect(0).json();
+    assert_eq!(report["found"].as_array().unwrap().len(), 1, "{report}");
+    assert_eq!(report["found"][0]["subject"], "change 5");
+    let steps = report["steps"].as_array().unwrap();
+    assert!((3..=6).contains(&steps.len()), "{report}");
     // The repository is only read.
     assert_eq!(git(&place.repository(), &["status", "--porcelain", "--branch"]), before);
     // The same command measures nothing.
@@ -252,9 +255,9 @@ fn git_bisect_run_finds_the_commit() {
     bisect.args(["bisect", "run"]).arg(gate.get_program()).args(gate.get_args());
     let variables = gate.get_envs().filter_map(|(name, value)| Some((name, value?)));
     bisect.envs(variables).current_dir(place.repository());
-    CommandOutput::of(&mut bisect).expect(0).stdout_contains("is the first bad commit");
-    let found = git(&place.repository(), &["show", "--no-patch", "--format=%s", "bisect/bad"]);
-    assert_eq!(found, "change 3");
+    CommandOutput::run(&mut bisect).expect(0).stdout_contains("is the first bad commit");
+    let subject = git(&place.repository(), &["show", "--no-patch", "--format=%s", "bisect/bad"]);
+    assert_eq!(subject, "change 3");
 }
 
 #[test]

@@ -105,7 +105,9 @@ fn no_command_panics_or_hangs_if_bytes_of_the_server_change() {
     database.riops("prepare rows --rows 2000").expect(0);
     let socket = database.state.socket_dir.join(format!(".s.PGSQL.{}", database.state.port));
     for seed in 0..24 {
-        let proxy = Proxy::to(&socket, move |number| Fault::Mutate(seed * 1000 + number)).unwrap();
+        let proxy =
+            Proxy::start_for(&socket, move |connection| Fault::Mutate(seed * 1000 + connection))
+                .unwrap();
         let url = format!(
             "host={} port={PORT} user=postgres dbname=harness_bytes connect_timeout=1",
             proxy.folder().display()
@@ -194,7 +196,7 @@ fn no_command_panics_with_a_damaged_store() {
     for way in 0..28 {
         let path = folder.join(format!("{way}.sqlite"));
         std::fs::write(&path, damage(way, &intact)).unwrap();
-        let on = |line: &str, store: &Path| {
+        let run_on = |line: &str, store: &Path| {
             let mut command = database.command(line);
             command.env("RIOPS_STORE", store);
             assert_ended(&format!("way {way}: {line}"), &command.output().unwrap());
@@ -206,7 +208,7 @@ fn no_command_panics_with_a_damaged_store() {
             "runs export last",
             "run ping --transactions 5 --warmup 0",
         ] {
-            on(line, &path);
+            run_on(line, &path);
         }
     }
 }
@@ -240,7 +242,7 @@ fn names_and_settings_of_every_kind_are_used_as_they_are() {
         ] {
             let mut command = command(line);
             command.args(["-d", &url]).env("RIOPS_STORE", &admin.store);
-            CommandOutput::of(&mut command).expect(0);
+            CommandOutput::run(&mut command).expect(0);
         }
         connection.execute(&format!("drop database {quoted}")).unwrap();
     }

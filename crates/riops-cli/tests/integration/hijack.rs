@@ -63,7 +63,7 @@ create function public.count(bigint) returns text language plpgsql as
 ";
 
 /// Returns a database whose sessions search the hostile schema first.
-fn hostile(name: &str) -> Database {
+fn hostile_database(name: &str) -> Database {
     let database = database(name);
     database.connect().execute(OVERLOADS).unwrap();
     let path = format!("alter database {name} set search_path = evil, pg_catalog, public");
@@ -79,7 +79,7 @@ fn assert_not_hijacked(output: CommandOutput, line: &str) -> CommandOutput {
 
 #[test]
 fn the_overloads_are_found_by_sessions_of_others() {
-    let database = hostile("hijack_control");
+    let database = hostile_database("hijack_control");
     let mut connection = database.connect();
     for sql in ["select now()", "select 1 + 1", "select 'a'::text"] {
         assert!(connection.execute(sql).is_err(), "{sql}");
@@ -88,7 +88,7 @@ fn the_overloads_are_found_by_sessions_of_others() {
 
 #[test]
 fn no_overload_is_executed_by_any_workload() {
-    let database = hostile("hijack");
+    let database = hostile_database("hijack");
     let short = "--duration 200ms --warmup 0 --interval 100ms";
     for line in [
         format!("run rows --prepare --rows 2000 --batch 10 --update-percent 20 {short}"),
@@ -117,7 +117,7 @@ fn no_overload_is_executed_by_any_workload() {
 
 #[test]
 fn no_overload_is_executed_by_experiments_and_stores() {
-    let database = hostile("hijack_store");
+    let database = hostile_database("hijack_store");
     let short = "--duration 200ms --warmup 0 --interval 100ms";
     let url = &database.url;
     for line in [

@@ -19,7 +19,7 @@ fn the_commands_to_try_repeat_the_database_without_its_password() {
     let database = database("hinted_run");
     database.riops("prepare rows --rows 1000").expect(0);
     let url = tcp_url("hinted_run");
-    let ran = CommandOutput::of(&mut command(&format!("{RUN} -d {url}"))).expect(0);
+    let ran = CommandOutput::run(&mut command(&format!("{RUN} -d {url}"))).expect(0);
     let (login, place) = url.split_once('@').unwrap();
     let (user, password) = login.rsplit_once(':').unwrap();
     let shown = format!("riops run rows … -d {user}@{place} --update-percent 20");
@@ -38,17 +38,17 @@ fn hints_repeat_the_options_of_the_embedded_server_and_the_store() {
     let mut url = command("server url");
     url.arg("--server-data").arg(&home);
     let hint = format!("`riops server start --server-data '{}'`", home.display());
-    CommandOutput::of(&mut url).expect(1).stderr_contains(&hint);
+    CommandOutput::run(&mut url).expect(1).stderr_contains(&hint);
     let store = folder("hinted-store").join("runs.sqlite");
     let mut show = command(&format!("runs show --store {}", store.display()));
     let run = format!("`riops run rows --store {}`", store.display());
-    CommandOutput::of(&mut show).expect(1).stderr_contains(&run);
+    CommandOutput::run(&mut show).expect(1).stderr_contains(&run);
     // Creates an empty store.
     let refused = format!("run rows -d postgresql://me@127.0.0.1:1/x --store {}", store.display());
-    CommandOutput::of(&mut command(&refused)).expect(1);
+    CommandOutput::run(&mut command(&refused)).expect(1);
     let mut show = command(&format!("runs show ffffffff --store {}", store.display()));
     let list = format!("`riops runs list --store {}`", store.display());
-    CommandOutput::of(&mut show).expect(1).stderr_contains(&list);
+    CommandOutput::run(&mut show).expect(1).stderr_contains(&list);
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn each_variable_of_libpq_that_names_a_target_excludes_the_embedded_server() {
         let mut run = command("run rows --no-store");
         // An embedded server could not be started here.
         run.env("RIOPS_CACHE_DIR", "/proc/nowhere").env("PGCONNECT_TIMEOUT", "2").env(name, value);
-        let ran = CommandOutput::of(&mut run).expect(1);
+        let ran = CommandOutput::run(&mut run).expect(1);
         assert!(ran.stderr.contains("target: database"), "{name}: {}", ran.stderr);
     }
     let mut run = command("run rows --no-store");
-    CommandOutput::of(run.env("PGSERVICE", "nowhere")).expect(2);
+    CommandOutput::run(run.env("PGSERVICE", "nowhere")).expect(2);
 }

@@ -103,13 +103,13 @@ fn texts_of_a_server_are_shown_in_one_line_without_control_characters() {
         for line in lines {
             let mut command = command(line);
             command.env("RIOPS_DATABASE", &url).env("RIOPS_STORE", folder.join("runs.sqlite"));
-            let ran = CommandOutput::of(&mut command).expect(1);
+            let ran = CommandOutput::run(&mut command).expect(1);
             assert_harmless(line, &ran);
             assert!(ran.stderr.contains(expected), "{line}: {}", ran.stderr);
             assert!(ran.stderr.contains(SHOWN), "{line}: {}", ran.stderr);
         }
         let mut json = command("doctor --output json");
-        let ran = CommandOutput::of(json.env("RIOPS_DATABASE", &url)).expect(1);
+        let ran = CommandOutput::run(json.env("RIOPS_DATABASE", &url)).expect(1);
         assert_harmless("json", &ran);
         assert_eq!(ran.json()["error"]["exit_code"], 1);
     }
@@ -169,14 +169,14 @@ fn colors_mark_verdicts_and_come_from_no_value() {
         let mut command = command(line);
         command.env("RIOPS_STORE", folder.join("runs.sqlite"));
         command.envs(variables.iter().map(|name| (name, "1")));
-        CommandOutput::of(&mut command).expect(0).stdout
+        CommandOutput::run(&mut command).expect(0).stdout
     };
     let record = hostile_record("01890000-0000-7000-8000-0000000000aa");
     let record = record.replace("[2J", "[31m");
     std::fs::write(folder.join("run.json"), record).unwrap();
     let mut import = command("runs import run.json");
     import.env("RIOPS_STORE", folder.join("runs.sqlite")).current_dir(&folder);
-    CommandOutput::of(&mut import).expect(0);
+    CommandOutput::run(&mut import).expect(0);
     let show = |variables: &[&str]| run("runs show last", variables);
     assert_printable("in a pipe", &show(&[]));
     assert_printable("NO_COLOR", &show(&["CLICOLOR_FORCE", "NO_COLOR"]));
@@ -187,7 +187,7 @@ fn colors_mark_verdicts_and_come_from_no_value() {
     for other in ["runs list", "runs list --output csv", "report last -o markdown"] {
         assert_printable(other, &run(other, &["CLICOLOR_FORCE"]));
     }
-    assert_printable("forced", &known.iter().fold(colored, |text, each| text.replace(each, "")));
+    assert_printable("forced", &known.iter().fold(colored, |text, code| text.replace(code, "")));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn no_command_shows_the_control_characters_of_a_stored_record() {
     let run = |line: &str| {
         let mut command = command(line);
         command.env("RIOPS_STORE", folder.join("runs.sqlite")).current_dir(&folder);
-        let ran = CommandOutput::of(&mut command);
+        let ran = CommandOutput::run(&mut command);
         assert_harmless(line, &ran);
         ran
     };
@@ -235,7 +235,7 @@ fn no_command_shows_the_control_characters_of_a_stored_record() {
 fn messages_about_arguments_lose_their_control_characters() {
     for argument in ["--col\u{1b}[31mor", "\u{9b}31m", "--batch=\u{202e}1"] {
         let mut command = command("run rows");
-        let ran = CommandOutput::of(command.arg(argument)).expect(2);
+        let ran = CommandOutput::run(command.arg(argument)).expect(2);
         assert_harmless(argument, &ran);
         // clap removes the sequences of terminals itself.
         let is_shown = ran.stderr.contains("\\u{") || argument.contains('\u{1b}');
@@ -250,7 +250,7 @@ fn the_id_of_an_experiment_of_a_foreign_store_is_no_path() {
     std::fs::create_dir(folder.join("stores")).unwrap();
     let riops = |line: &str| {
         let mut command = command(line);
-        CommandOutput::of(command.args(["--store"]).arg(&store))
+        CommandOutput::run(command.args(["--store"]).arg(&store))
     };
     let database = crate::fixture::database("hostile_id");
     let line = "sweep ping --axis sessions=1,2 --repeat 1 --warmup 0 --duration 50ms -d";

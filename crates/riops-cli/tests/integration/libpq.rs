@@ -74,7 +74,7 @@ impl Servers {
         Self { shared, places: Places { ports, dead, folders } }
     }
 
-    fn taken(&self) -> Vec<Attempt> {
+    fn take_attempts(&self) -> Vec<Attempt> {
         std::mem::take(&mut *self.shared.attempts.lock().unwrap())
     }
 }
@@ -200,15 +200,15 @@ impl Bench {
         }
         let output = command.args(&form.database).output().unwrap();
         assert!(!output.status.success());
-        (self.servers.taken(), String::from_utf8_lossy(&output.stderr).into_owned())
+        (self.servers.take_attempts(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    fn by_psql(&self, form: &Form) -> (Vec<Attempt>, String) {
+    fn connect_with_psql(&self, form: &Form) -> (Vec<Attempt>, String) {
         self.run(&self.programs.join("psql"), &["-X", "-w"], form)
     }
 
     /// The attempts of riops, and why it refused the form, if it did.
-    fn by_riops(&self, form: &Form) -> (Vec<Attempt>, String) {
+    fn connect_with_riops(&self, form: &Form) -> (Vec<Attempt>, String) {
         let environment = self.environment(form);
         let beside: Vec<_> =
             form.beside.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -218,7 +218,7 @@ impl Bench {
             Ok(info) => Connection::open(&info, &Interrupt::new()).unwrap_err().to_string(),
             Err(error) => error.to_string(),
         };
-        (self.servers.taken(), reason)
+        (self.servers.take_attempts(), reason)
     }
 }
 
@@ -229,15 +229,15 @@ fn riops_and_psql_connect_to_the_same_servers_in_the_same_way() {
     };
     let mut maker = Maker { random: Random(56), places: &bench.servers.places };
     let (mut different, mut connected, mut with_password) = (Vec::new(), 0, 0);
-    for number in 0..FORMS {
+    for position in 0..FORMS {
         let form = maker.form();
-        let (expected, message) = bench.by_psql(&form);
-        let (found, reason) = bench.by_riops(&form);
+        let (expected, message) = bench.connect_with_psql(&form);
+        let (actual, reason) = bench.connect_with_riops(&form);
         connected += usize::from(!expected.is_empty());
-        with_password += usize::from(expected.iter().any(|each| each.password.is_some()));
-        if found != expected {
+        with_password += usize::from(expected.iter().any(|attempt| attempt.password.is_some()));
+        if actual != expected {
             different.push(format!(
-                "{number}: {form:#?}\npsql: {expected:#?}\n{message}riops: {found:#?}\n{reason}"
+                "{position}: {form:#?}\npsql: {expected:#?}\n{message}riops: {actual:#?}\n{reason}"
             ));
         }
     }
@@ -249,36 +249,37 @@ fn riops_and_psql_connect_to_the_same_servers_in_the_same_way() {
 }
 
 #[test]
-fn what_differs_from_libpq_is_documented() {
+fn differences_from_libpq_are_documented() {
     let Some(bench) = Bench::start("libpq-differences") else {
         return;
     };
     let port = bench.servers.places.ports[0].to_string();
     bench.servers.shared.is_final.store(false, Ordering::Release);
     for (text, count, error) in DIFFERENCES {
-        let mut form = Form::of(&text.replace("PORT", &port));
+        let mut form = Form::new(&text.replace("PORT", &port));
         form.variables.push(("PGPASSWORD", "x".to_owned()));
-        let (expected, message) = bench.by_psql(&form);
-        let (found, reason) = bench.by_riops(&form);
+        let (expected, message) = bench.connect_with_psql(&form);
+        let (actual, reason) = bench.connect_with_riops(&form);
         assert!(
-            expected.len() == count && found.is_empty(),
-            "{text}: {expected:?} {message} {found:?}"
+            expected.len() == count && actual.is_empty(),
+            "{text}: {expected:?} {message} {actual:?}"
         );
         assert!(reason.contains(error), "{text}: {reason}");
     }
     // What psql refuses, and riops connects.
     let folder = bench.servers.places.folders[0].display();
     for form in [
-        Form::of(&format!("host=127.0.0.1 port={port} channel_binding=''")),
-        Form::of(&format!("host=127.0.0.1 port={port}")).variable("PGSSLMODE", ""),
-        Form::of(&format!("host=127.0.0.1 port={port}")).variable("PGSERVICE", ""),
-        Form::of(&format!(" postgresql://127.0.0.1:{port}/x")),
-        Form::of(&format!("host=127.0.0.1,{folder} port={port} sslmode=require")),
+        Form::new(&format!("host=127.0.0.1 port={port} channel_binding=''")),
+        Form::new(&format!("host=127.0.0.1 port={port}")).variable("PGSSLMODE", ""),
+        Form::new(&format!("host=127.0.0.1 port={port}")).variable("PGSERVICE", ""),
+        Form::new(&format!(" postgresql://127.0.0.1:{port}/x")),
+        Form::new(&format!("host=127.0.0.1,{folder} port={port} sslmode=require")),
     ] {
-        let ((expected, _), (found, reason)) = (bench.by_psql(&form), bench.by_riops(&form));
+        let ((expected, _), (actual, reason)) =
+            (bench.connect_with_psql(&form), bench.connect_with_riops(&form));
         assert!(
-            expected.is_empty() && found.len() == 1,
-            "{form:?}: {expected:?} {found:?} {reason}"
+            expected.is_empty() && actual.len() == 1,
+            "{form:?}: {expected:?} {actual:?} {reason}"
         );
     }
 }
@@ -327,9 +328,9 @@ fn riops_pgbench_and_pgbench_connect_to_the_same_server() {
         for line in lines {
             let (expected, message) = bench.run(&bench.programs.join("pgbench"), line, &form);
             let own = [&["pgbench"], line].concat();
-            let (found, reason) = bench.run(binary(), &own, &form);
+            let (actual, reason) = bench.run(binary(), &own, &form);
             assert_eq!(expected.len(), 1, "{form:?} {message}");
-            assert_eq!(found.first(), expected.first(), "{form:?}\n{message}\n{reason}");
+            assert_eq!(actual.first(), expected.first(), "{form:?}\n{message}\n{reason}");
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    pub(crate) fn of(database: &str) -> Self {
+    pub(crate) fn new(database: &str) -> Self {
         Self { database: Some(database.to_owned()), ..Self::default() }
     }
 
@@ -47,11 +47,11 @@ impl Random {
     }
 
     /// True in one of so many cases.
-    fn one_in(&mut self, cases: usize) -> bool {
+    fn is_one_in(&mut self, cases: usize) -> bool {
         self.below(cases) == 0
     }
 
-    fn of<'a, T>(&mut self, values: &'a [T]) -> &'a T {
+    fn choose<'a, T>(&mut self, values: &'a [T]) -> &'a T {
         &values[self.below(values.len())]
     }
 }
@@ -102,7 +102,7 @@ impl Maker<'_> {
     fn host(&mut self) -> String {
         let [a, b] = &self.places.folders;
         let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
-        self.random.of(&["127.0.0.1", "127.0.0.1", "::1", "localhost", a, b]).to_string()
+        self.random.choose(&["127.0.0.1", "127.0.0.1", "::1", "localhost", a, b]).to_string()
     }
 
     fn port(&mut self) -> String {
@@ -111,7 +111,7 @@ impl Maker<'_> {
         match self.random.below(12) {
             0 => dead.to_string(),
             1 => String::new(),
-            number if number % 2 == 0 => first.to_string(),
+            draw if draw % 2 == 0 => first.to_string(),
             _ => second.to_string(),
         }
     }
@@ -125,22 +125,22 @@ impl Maker<'_> {
     /// Settings with their values, in random order, most of which select a server.
     fn settings(&mut self) -> Vec<(&'static str, String)> {
         let mut settings = Vec::new();
-        if !self.random.one_in(6) {
+        if !self.random.is_one_in(6) {
             settings.push(("host", self.list(Self::host)));
         }
-        if self.random.one_in(6) {
+        if self.random.is_one_in(6) {
             settings.push((
                 "hostaddr",
-                self.list(|maker| maker.random.of(&["127.0.0.1", "::1", ""]).to_string()),
+                self.list(|maker| maker.random.choose(&["127.0.0.1", "::1", ""]).to_string()),
             ));
         }
-        if !self.random.one_in(8) {
-            let is_one = !self.random.one_in(5);
+        if !self.random.is_one_in(8) {
+            let is_one = !self.random.is_one_in(5);
             settings.push(("port", if is_one { self.port() } else { self.list(Self::port) }));
         }
         let mut some = |cases, name, values: &[&str]| {
-            if self.random.one_in(cases) {
-                settings.push((name, (*self.random.of(values)).to_owned()));
+            if self.random.is_one_in(cases) {
+                settings.push((name, (*self.random.choose(values)).to_owned()));
             }
         };
         some(2, "user", &USERS);
@@ -151,8 +151,8 @@ impl Maker<'_> {
         some(10, "user", &USERS);
         some(12, "dbname", &[""]);
         some(12, "host", &[""]);
-        if self.random.one_in(5) {
-            let (name, value) = *self.random.of(&OTHERS);
+        if self.random.is_one_in(5) {
+            let (name, value) = *self.random.choose(&OTHERS);
             settings.push((name, value.to_owned()));
         }
         for place in (1..settings.len()).rev() {
@@ -164,15 +164,15 @@ impl Maker<'_> {
     fn pairs(&mut self) -> String {
         let mut text = String::new();
         for (name, value) in self.settings() {
-            let is_quoted = self.random.one_in(3) || value.is_empty();
+            let is_quoted = self.random.is_one_in(3) || value.is_empty();
             let (equals, end) = (
-                *self.random.of(&["=", "=", " = ", "=\t"]),
-                *self.random.of(&[" ", " ", "\n", "  "]),
+                *self.random.choose(&["=", "=", " = ", "=\t"]),
+                *self.random.choose(&[" ", " ", "\n", "  "]),
             );
             let mut escaped = String::new();
             for character in value.chars() {
                 let is_special = matches!(character, '\'' | '\\') || !is_quoted && character == ' ';
-                if is_special || self.random.one_in(12) {
+                if is_special || self.random.is_one_in(12) {
                     escaped.push('\\');
                 }
                 escaped.push(character);
@@ -195,8 +195,8 @@ impl Maker<'_> {
         text
     }
 
-    fn encoded(&mut self, text: &str) -> String {
-        if self.random.one_in(4) && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    fn encode(&mut self, text: &str) -> String {
+        if self.random.is_one_in(4) && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return text.bytes().fold(String::new(), |mut all, byte| {
                 write!(all, "%{byte:02x}").unwrap();
                 all
@@ -206,24 +206,24 @@ impl Maker<'_> {
     }
 
     fn url(&mut self) -> String {
-        let mut url = (*self.random.of(&["postgresql://", "postgres://"])).to_owned();
-        if self.random.one_in(2) {
-            let user = *self.random.of(&USERS);
-            url += &self.encoded(user);
-            if self.random.one_in(2) {
-                let password = *self.random.of(&PASSWORDS);
-                url = format!("{url}:{}", self.encoded(password));
+        let mut url = (*self.random.choose(&["postgresql://", "postgres://"])).to_owned();
+        if self.random.is_one_in(2) {
+            let user = *self.random.choose(&USERS);
+            url += &self.encode(user);
+            if self.random.is_one_in(2) {
+                let password = *self.random.choose(&PASSWORDS);
+                url = format!("{url}:{}", self.encode(password));
             }
             url.push('@');
         }
-        if !self.random.one_in(5) {
+        if !self.random.is_one_in(5) {
             url += &self.list(|maker| {
                 let host = match maker.host() {
                     host if host.contains(':') => format!("[{host}]"),
-                    host if host.starts_with('/') => maker.encoded(&host),
+                    host if host.starts_with('/') => maker.encode(&host),
                     host => host,
                 };
-                let port = if maker.random.one_in(5) {
+                let port = if maker.random.is_one_in(5) {
                     String::new()
                 } else {
                     format!(":{}", maker.port())
@@ -231,26 +231,26 @@ impl Maker<'_> {
                 host + &port
             });
         }
-        if !self.random.one_in(4) {
-            let database = *self.random.of(&DATABASES);
-            url = format!("{url}/{}", self.encoded(database));
+        if !self.random.is_one_in(4) {
+            let database = *self.random.choose(&DATABASES);
+            url = format!("{url}/{}", self.encode(database));
         }
-        if self.random.one_in(2) {
+        if self.random.is_one_in(2) {
             let mut all = self.settings();
             // The number of ports would rarely match the number of hosts before them.
-            if !self.random.one_in(4) {
+            if !self.random.is_one_in(4) {
                 all.retain(|(name, _)| !name.starts_with("host") && *name != "port");
             }
             let count = self.random.below(4);
             let chosen: Vec<_> = all.iter().take(count).collect();
             let pairs: Vec<_> = chosen
                 .iter()
-                .map(|(name, value)| format!("{name}={}", self.encoded(value)))
+                .map(|(name, value)| format!("{name}={}", self.encode(value)))
                 .collect();
             url = format!("{url}?{}", pairs.join("&"));
         }
-        if url.contains('?') && self.random.one_in(3) {
-            let end = *self.random.of(&ENDS);
+        if url.contains('?') && self.random.is_one_in(3) {
+            let end = *self.random.choose(&ENDS);
             url += end;
         }
         url
@@ -268,15 +268,15 @@ impl Maker<'_> {
             ("application_name", "PGAPPNAME"),
             ("hostaddr", "PGHOSTADDR"),
         ] {
-            if self.random.one_in(cases)
+            if self.random.is_one_in(cases)
                 && let Some((_, value)) =
                     self.settings().into_iter().find(|(known, _)| *known == name)
             {
                 form.variables.push((variable, value));
             }
         }
-        if self.random.one_in(4) {
-            let (variable, value) = *self.random.of(&[
+        if self.random.is_one_in(4) {
+            let (variable, value) = *self.random.choose(&[
                 ("PGTZ", "Asia/Tokyo"),
                 ("PGDATESTYLE", "SQL, DMY"),
                 ("PGGEQO", "Off"),
@@ -300,8 +300,8 @@ impl Maker<'_> {
         for (name, value) in all.iter().chain(&again) {
             writeln!(text, "{name}={value}").unwrap();
         }
-        if self.random.one_in(4) {
-            text += *self.random.of(&[
+        if self.random.is_one_in(4) {
+            text += *self.random.choose(&[
                 " # no comment\n",
                 "port = 1\n",
                 "host\n",
@@ -310,8 +310,8 @@ impl Maker<'_> {
             ]);
         }
         form.services = Some(text + "\n[b]x\nuser=of_b\n");
-        let name = *self.random.of(&["a", "a", "a", "b", "none"]);
-        if self.random.one_in(2) {
+        let name = *self.random.choose(&["a", "a", "a", "b", "none"]);
+        if self.random.is_one_in(2) {
             form.variables.push(("PGSERVICE", name.to_owned()));
         } else {
             let text = form.database.clone().unwrap_or_default();
@@ -322,7 +322,7 @@ impl Maker<'_> {
                 form.database = Some(format!("service={name} {text}"));
             }
         }
-        if self.random.one_in(12) {
+        if self.random.is_one_in(12) {
             form.variables.push(("PGSERVICEFILE", "/nonexistent".to_owned()));
         }
     }
@@ -332,21 +332,22 @@ impl Maker<'_> {
         for _ in 0..=self.random.below(6) {
             let host = self.host();
             let port = self.places.ports[self.random.below(2)].to_string();
-            let fields = [&host, &port, *self.random.of(&DATABASES), *self.random.of(&USERS)];
+            let fields =
+                [&host, &port, *self.random.choose(&DATABASES), *self.random.choose(&USERS)];
             for field in fields {
                 // A colon may be written without a backslash.
-                let is_escaped = self.random.one_in(2);
+                let is_escaped = self.random.is_one_in(2);
                 let escaped = if is_escaped {
                     field.replace('\\', r"\\").replace(':', r"\:")
                 } else {
                     field.replace('\\', r"\\")
                 };
-                text += if self.random.one_in(2) { "*" } else { &escaped };
+                text += if self.random.is_one_in(2) { "*" } else { &escaped };
                 text.push(':');
             }
-            text += *self
-                .random
-                .of(&["one", "two", r"th\:ree", r"fo\\ur", "five:six", r"seven\", "", "eight\r"]);
+            text += *self.random.choose(&[
+                "one", "two", r"th\:ree", r"fo\\ur", "five:six", r"seven\", "", "eight\r",
+            ]);
             text.push('\n');
         }
         form.passwords = Some(text);
@@ -358,26 +359,26 @@ impl Maker<'_> {
             0 => {}
             1 => {
                 form.database =
-                    Some(self.random.of(&["bench", "My DB", " x ", "ü", ""]).to_string());
+                    Some(self.random.choose(&["bench", "My DB", " x ", "ü", ""]).to_string());
             }
             2..=5 => form.database = Some(self.url()),
             _ => form.database = Some(self.pairs()),
         }
         self.variables(&mut form);
-        if self.random.one_in(4) {
-            let host = if self.random.one_in(2) { self.host() } else { self.list(Self::host) };
+        if self.random.is_one_in(4) {
+            let host = if self.random.is_one_in(2) { self.host() } else { self.list(Self::host) };
             form.beside.push(("host", host));
         }
-        if self.random.one_in(4) {
+        if self.random.is_one_in(4) {
             form.beside.push(("port", self.port()));
         }
-        if self.random.one_in(5) {
-            form.beside.push(("user", self.random.of(&USERS).to_string()));
+        if self.random.is_one_in(5) {
+            form.beside.push(("user", self.random.choose(&USERS).to_string()));
         }
-        if self.random.one_in(5) {
+        if self.random.is_one_in(5) {
             self.services(&mut form);
         }
-        if self.random.one_in(3) {
+        if self.random.is_one_in(3) {
             self.passwords(&mut form);
         }
         form

@@ -11,7 +11,7 @@ use riops::server::Server;
 use crate::fixture::{CommandOutput, Database, command, database, folder};
 
 /// Runs the plan, and returns its events as well, and the record that was complete before the cleanup.
-fn observed(
+fn run_and_observe(
     plan: &Plan,
     server: &Server,
     interrupt: &Interrupt,
@@ -57,7 +57,8 @@ fn server(database: &Database) -> Server {
 fn a_run_is_one_call_with_events() {
     let database = database("library_run");
     let plan = Plan { prepare: PreparePolicy::IfMissing, ..plan() };
-    let (record, events, complete) = observed(&plan, &server(&database), &Interrupt::new(), |_| {});
+    let (record, events, complete) =
+        run_and_observe(&plan, &server(&database), &Interrupt::new(), |_| {});
     let record = record.unwrap();
     assert_eq!(record.status, Status::Done);
     let prepared = events.iter().filter(|event| matches!(event, RunEvent::Prepared(_))).count();
@@ -77,7 +78,8 @@ fn a_run_is_one_call_with_events() {
 #[test]
 fn a_missing_dataset_is_an_error_if_the_plan_does_not_prepare_it() {
     let database = database("library_missing");
-    let (run, _, complete) = observed(&plan(), &server(&database), &Interrupt::new(), |_| {});
+    let (run, _, complete) =
+        run_and_observe(&plan(), &server(&database), &Interrupt::new(), |_| {});
     let error = run.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Failed, "{error}");
     assert!(error.to_string().contains("riops prepare rows"), "{error}");
@@ -94,7 +96,7 @@ fn an_interrupt_between_two_stages_keeps_and_verifies_the_first() {
     let interrupt = Interrupt::new();
     let user = interrupt.clone();
     let plan = Plan { prepare: PreparePolicy::IfMissing, ..plan() };
-    let (record, ..) = observed(&plan, &server(&database), &interrupt, move |events| {
+    let (record, ..) = run_and_observe(&plan, &server(&database), &interrupt, move |events| {
         if stages(events) == 2 {
             user.request();
         }
@@ -144,6 +146,6 @@ fn the_gate_of_the_examples_ends_with_its_verdict() {
     assert!(["slower", "not_slower", "inconclusive"].contains(&verdict.trim()), "{verdict}");
     let store = folder.join("example.sqlite");
     let line = format!("experiments show last --store {} --output json", store.display());
-    let test = CommandOutput::of(&mut command(&line)).expect(0).json();
+    let test = CommandOutput::run(&mut command(&line)).expect(0).json();
     assert_eq!(test["kind"], "ab", "{test}");
 }

@@ -20,7 +20,7 @@ fn a_role_with_as_many_connections_as_sessions_is_enough() {
     let url = url_of_role("role_limit", "role_limit");
     let riops = |line: &str| {
         let mut command = command(line);
-        CommandOutput::of(command.env("RIOPS_DATABASE", &url).env("RIOPS_STORE", &database.store))
+        CommandOutput::run(command.env("RIOPS_DATABASE", &url).env("RIOPS_STORE", &database.store))
     };
     riops(&format!("pgbench -n -S -c 4 -t 20 {url}")).expect(0);
     riops(&format!("pgbench -n -S -c 5 -t 20 {url}"))
@@ -74,7 +74,7 @@ fn a_pooler_with_as_many_clients_as_sessions_is_enough() {
         };
         let url =
             format!("postgresql://u_trust@127.0.0.1:{}/pooler_limit?sslmode=disable", pooler.port);
-        let riops = |line: &str| CommandOutput::of(command(line).env("RIOPS_DATABASE", &url));
+        let riops = |line: &str| CommandOutput::run(command(line).env("RIOPS_DATABASE", &url));
         riops(&format!("pgbench -n -S -c 4 -t 20 {url}")).expect(0);
         let work = "--transactions 40 --warmup 0 --no-store --protocol extended";
         riops(&format!("run ping -c 4 {work}")).expect(0);
@@ -117,7 +117,7 @@ backend one
     let run = |sessions: u32, code: i32| {
         let line =
             format!("run ping -c {sessions} --transactions 40 --warmup 0 --no-store -d {url}");
-        CommandOutput::of(&mut command(&line)).expect(code)
+        CommandOutput::run(&mut command(&line)).expect(code)
     };
     run(4, 0).stderr_contains("the counters of the database are not read");
     run(5, 1).stderr_contains("connections that the run needs at a time: 5");

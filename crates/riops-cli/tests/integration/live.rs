@@ -87,8 +87,10 @@ fn a_run_is_published_beside_its_file_and_not_without_a_store() {
     let directory = database.store.with_extension("sqlite.live");
     let line = "run ping -c 1 --warmup 0 --duration 5m --interval 100ms";
     for (options, is_published) in [("", true), ("--no-store", false)] {
-        let mut run =
-            crate::fixture::until(&mut database.command(&format!("{line} {options}")), "tx/s");
+        let mut run = crate::fixture::start_until(
+            &mut database.command(&format!("{line} {options}")),
+            "tx/s",
+        );
         assert_eq!(directory.exists(), is_published, "{options}");
         run.kill().unwrap();
         run.wait().unwrap();
@@ -108,7 +110,7 @@ fn a_run_is_published_in_a_postgresql_store_until_it_ends() {
     assert_eq!(source.runs().unwrap(), [], "no store yet");
     let line = "run ping -c 1 --warmup 0 --duration 5m --interval 100ms --label live";
     let mut command = database.command(line);
-    let mut run = crate::fixture::until(command.env("RIOPS_STORE", &store), "tx/s");
+    let mut run = crate::fixture::start_until(command.env("RIOPS_STORE", &store), "tx/s");
     let id = loop {
         let runs = source.runs().unwrap();
         if let [run] = runs.as_slice()
@@ -129,7 +131,7 @@ fn a_run_is_published_in_a_postgresql_store_until_it_ends() {
     assert_eq!(source.runs().unwrap(), []);
     let line = "run ping -c 1 --warmup 0 --duration 200ms --interval 100ms";
     let again =
-        crate::fixture::CommandOutput::of(database.command(line).env("RIOPS_STORE", &store));
+        crate::fixture::CommandOutput::run(database.command(line).env("RIOPS_STORE", &store));
     again.expect(0);
     assert_eq!(source.runs().unwrap(), [], "a run that ended is not live");
     let left = format!("select count(*)::text from riops_store.live_runs where id <> '{id}'");

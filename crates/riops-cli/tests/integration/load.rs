@@ -1,12 +1,12 @@
 //! `generate csv`, `run load`, `prepare load`, `verify load` and `cleanup load`.
 
-use crate::fixture::{CommandOutput, Database, command, database, folder, tcp_url, until};
+use crate::fixture::{CommandOutput, Database, command, database, folder, start_until, tcp_url};
 
 const ALL: &str = "insert,copy_mem,copy-binary,procedure,unnest";
 
 fn csv(folder: &std::path::Path, options: &str) -> CommandOutput {
     let line = format!("generate csv {options} --dir {}", folder.display());
-    CommandOutput::of(&mut command(&line)).expect(0)
+    CommandOutput::run(&mut command(&line)).expect(0)
 }
 
 /// Queries the table directly. Returns the numbers of rows and of distinct ids, the smallest and largest id,
@@ -62,7 +62,7 @@ fn copy_file_loads_exactly_the_rows_of_the_files() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let expected = [1, 2, 3].map(|number| format!("ysql_bench-t3-r1003-f5--nr{number}.csv"));
+    let expected = [1, 2, 3].map(|file| format!("ysql_bench-t3-r1003-f5--nr{file}.csv"));
     assert_eq!(names, expected);
     let line = format!(
         "run load --method copy_file --rows 1003 -c 3 --field-length 5 --dir {} --output json",
@@ -77,8 +77,8 @@ fn copy_file_loads_exactly_the_rows_of_the_files() {
     // Existing files are replaced only with --force.
     let again =
         format!("generate csv --rows 1003 -c 3 --field-length 5 --dir {}", folder.display());
-    CommandOutput::of(&mut command(&again)).expect(1).stderr_contains("already exists");
-    CommandOutput::of(&mut command(&format!("{again} --force"))).expect(0);
+    CommandOutput::run(&mut command(&again)).expect(1).stderr_contains("already exists");
+    CommandOutput::run(&mut command(&format!("{again} --force"))).expect(0);
 }
 
 #[test]
@@ -111,13 +111,13 @@ fn a_role_without_pg_read_server_files_gets_a_hint() {
         "run load --method copy-file --rows 50 -c 1 --no-store --dir {} -d postgresql://load_reader:secret@{address}",
         folder.display()
     );
-    CommandOutput::of(&mut command(&line))
+    CommandOutput::run(&mut command(&line))
         .expect(1)
         .stderr_contains("GRANT pg_read_server_files TO load_reader");
     database.connect().execute("GRANT pg_read_server_files TO load_reader").unwrap();
-    CommandOutput::of(&mut command(&line)).expect(0);
+    CommandOutput::run(&mut command(&line)).expect(0);
     let missing = line.replace("--rows 50", "--rows 51");
-    CommandOutput::of(&mut command(&format!("{missing} --drop")))
+    CommandOutput::run(&mut command(&format!("{missing} --drop")))
         .expect(1)
         .stderr_contains("riops generate csv");
     assert_eq!(database.value("select count(*) from riops.test_table").as_deref(), Some("50"));
@@ -164,7 +164,7 @@ fn a_table_not_created_by_riops_is_neither_loaded_nor_dropped() {
 fn verify_detects_lost_added_and_changed_rows() {
     let database = database("load_verify");
     database.riops("run load --rows 1000 --method copy-binary").expect(0);
-    for (change, found) in [
+    for (change, finding) in [
         ("update riops.test_table set f3 = f2 where id = 700", "the first at id 700"),
         ("update riops.test_table set f1 = f1 || 'x' where id = 3", "not 24 characters long"),
         ("delete from riops.test_table where id = 999", "largest id"),
@@ -174,7 +174,7 @@ fn verify_detects_lost_added_and_changed_rows() {
         let verified = database.riops("verify load").expect(3);
         let wrong: Vec<_> =
             verified.stdout.lines().filter(|line| line.starts_with("WRONG")).collect();
-        assert!(wrong.iter().any(|line| line.contains(found)), "{change}:\n{}", verified.stdout);
+        assert!(wrong.iter().any(|line| line.contains(finding)), "{change}:\n{}", verified.stdout);
     }
 }
 
@@ -267,7 +267,7 @@ fn ctrl_c_ends_a_load_and_acknowledged_rows_are_present() {
     let database = database("load_interrupted");
     let mut line = database
         .command("run load --rows 100000000 -c 2 --batch-size 500 --interval 100ms --output json");
-    let child = until(&mut line, " rows/s");
+    let child = start_until(&mut line, " rows/s");
     crate::crash::kill(child.id(), "-INT");
     let ran = CommandOutput::from(child.wait_with_output().unwrap()).expect(130);
     let record = ran.json();
@@ -291,14 +291,14 @@ fn ctrl_c_ends_a_load_and_acknowledged_rows_are_present() {
 fn a_load_fails_if_the_server_is_killed_and_verify_reports_the_loaded_rows() {
     let home = folder("load-kill");
     let store = home.join("runs.sqlite");
-    let on = |line: &str| {
-        let mut command = crate::server::on(&home, line);
+    let server_command = |line: &str| {
+        let mut command = crate::server::command_on(&home, line);
         command.env("RIOPS_STORE", &store);
         command
     };
     // The second stage has replaced the table of the first, whose rows no longer count.
-    let mut run = on("run load --rows 300000 -c 2 --method unnest,copy --output json");
-    let child = until(&mut run, "stage: load, unnest");
+    let mut run = server_command("run load --rows 300000 -c 2 --method unnest,copy --output json");
+    let child = start_until(&mut run, "stage: load, unnest");
     crate::crash::await_value(
         &home,
         "select 1 from pg_stat_activity, (select from riops.test_table limit 1) as loaded
@@ -309,12 +309,12 @@ fn a_load_fails_if_the_server_is_killed_and_verify_reports_the_loaded_rows() {
     let record = ran.json();
     assert_eq!(record["status"], "failed");
     assert!(record["failure"].as_str().unwrap().contains("connection"), "{}", record["failure"]);
-    let verified = CommandOutput::of(&mut on("verify load")).expect(3);
+    let verified = CommandOutput::run(&mut server_command("verify load")).expect(3);
     let wrong: Vec<_> = verified.stdout.lines().filter(|line| line.starts_with("WRONG")).collect();
     assert_eq!(wrong.len(), 1, "{}", verified.stdout);
     assert!(wrong[0].contains("(load incomplete)"), "{}", verified.stdout);
-    CommandOutput::of(&mut on("run load --rows 500 --drop")).expect(0);
-    CommandOutput::of(&mut on("verify load")).expect(0);
+    CommandOutput::run(&mut server_command("run load --rows 500 --drop")).expect(0);
+    CommandOutput::run(&mut server_command("verify load")).expect(0);
 }
 
 #[test]

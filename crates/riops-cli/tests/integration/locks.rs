@@ -2,7 +2,7 @@
 
 use riops::server::Connection;
 
-use crate::fixture::{CommandOutput, Database, database, open, until};
+use crate::fixture::{CommandOutput, Database, database, open, start_until};
 
 /// The lock of riops on the dataset of the workload rows.
 const LOCK: &str = "select pg_advisory_lock_shared(1919512432, hashtext('rows'))";
@@ -23,7 +23,7 @@ fn a_notice_names_the_session_for_which_the_preparation_waits() {
     database.riops("prepare rows --rows 100").expect(0);
     let (connection, text) = holder(&database);
     let text = format!("waiting for the lock on the dataset for the workload rows: {text}");
-    let child = until(&mut database.command("prepare rows --rows 200 --recreate"), &text);
+    let child = start_until(&mut database.command("prepare rows --rows 200 --recreate"), &text);
     drop(connection);
     CommandOutput::from(child.wait_with_output().unwrap()).expect(0);
 }

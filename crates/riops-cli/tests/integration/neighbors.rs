@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use riops_testkit::{Fault, PORT, Proxy, copy_program};
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, command, database, folder, is_root, tcp_url, until};
+use crate::fixture::{CommandOutput, command, database, folder, is_root, start_until, tcp_url};
 
 /// A process that is killed when it is dropped.
 struct Running(Child);
@@ -30,13 +30,13 @@ fn a_server_behind_a_proxy_on_the_same_machine_is_local() {
     let run = |url: &str| {
         let mut run = command("run ping --time 0.1 --warmup 0 --output json");
         run.env("RIOPS_DATABASE", url).env("RIOPS_STORE", &database.store);
-        let record = CommandOutput::of(&mut run).expect(0).json();
+        let record = CommandOutput::run(&mut run).expect(0).json();
         let device = record["target"]["storage"].is_object();
         (record["client"]["shares_machine_with_server"].as_bool().unwrap(), device)
     };
     assert_eq!(run(&database.url), (true, true));
     assert_eq!(run(&tcp_url("tunnel")), (true, true));
-    let proxy = Proxy::to(Path::new(&database.conninfo.address()), |_| Fault::None).unwrap();
+    let proxy = Proxy::start_for(Path::new(&database.conninfo.address()), |_| Fault::None).unwrap();
     let tunnel =
         format!("host={} port={PORT} dbname=tunnel user=postgres", proxy.folder().display());
     // The process of the session is visible, although both ends of the connection differ.
@@ -55,8 +55,8 @@ fn foreign_processes_are_named_and_invalid_under_strict() {
     let _neighbors: Vec<Running> = (0..6).map(|_| start()).collect();
     let run = database.riops("run ping --time 2 --warmup 0 -c 1 --output json").expect(0);
     let record = run.json();
-    let found = warnings(&record);
-    let (_, text) = found.iter().find(|(kind, _)| kind == "foreign_cpu").unwrap();
+    let reported = warnings(&record);
+    let (_, text) = reported.iter().find(|(kind, _)| kind == "foreign_cpu").unwrap();
     assert!(text.contains("busy-neighbor"), "{text}");
     assert!(record["stages"][0]["neighbors"]["cpu_share"].as_f64().unwrap() >= 0.05);
     assert!(record["stages"][0]["server_cpu_s"].as_f64().unwrap() > 0.0);
@@ -78,8 +78,8 @@ fn other_sessions_of_the_server_are_named() {
     let record = database.riops("run ping --time 2 --warmup 0 -c 1 --output json").expect(0).json();
     interrupt.request();
     assert!(neighbor.join().unwrap().is_err());
-    let found = warnings(&record);
-    let (_, text) = found.iter().find(|(kind, _)| kind == "foreign_sessions").unwrap();
+    let reported = warnings(&record);
+    let (_, text) = reported.iter().find(|(kind, _)| kind == "foreign_sessions").unwrap();
     assert!(text.contains("the neighbor"), "{text}");
 }
 
@@ -113,7 +113,7 @@ fn blocks_accessed_by_a_vacuum_are_not_called_exact() {
     let database = database("vacuum_blocks");
     database.riops("prepare rows --rows 1000").expect(0);
     let mut run = database.command("run rows --batch 10 --time 2 --warmup 0 -c 1 --seed 1");
-    let run = until(&mut run, "measuring");
+    let run = start_until(&mut run, "measuring");
     database.connect().execute("vacuum riops.rows_0001").unwrap();
     let output = CommandOutput::from(run.wait_with_output().unwrap()).expect(0);
     let text = output.stdout;
@@ -167,7 +167,7 @@ fn a_cpu_quota_of_the_client_is_its_bottleneck() {
     let enter = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", group.display());
     run.args(["-c", &enter]).arg(riops.get_program()).args(riops.get_args());
     run.env("RIOPS_DATABASE", &database.url).env("RIOPS_STORE", &database.store);
-    let output = CommandOutput::of(&mut run);
+    let output = CommandOutput::run(&mut run);
     std::fs::remove_dir(&group).unwrap();
     let record = output.expect(0).json();
     let cpu = &record["stages"][0]["client_cpu"];
@@ -181,7 +181,7 @@ fn another_run_on_the_same_dataset_is_named() {
     let database = database("shared_dataset");
     database.riops("prepare rows --rows 1000").expect(0);
     let mut first = database.command("run rows --batch 1 --time 60 --warmup 0 -c 1");
-    let first = Running(until(&mut first, "measuring"));
+    let first = Running(start_until(&mut first, "measuring"));
     let run = database.riops("run rows --batch 1 --time 0.2 --warmup 0 -c 1").expect(0);
     assert!(run.stderr.contains("warning: others use the dataset: process "), "{}", run.stderr);
     assert!(

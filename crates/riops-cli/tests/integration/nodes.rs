@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::crash::kill;
-use crate::fixture::until;
+use crate::fixture::start_until;
 
 const INSERTS: &str = "run oltp insert -c 9 -j 2 --warmup 0 --interval 200ms";
 
-fn per_node(record: &Value, field: &str) -> Vec<u64> {
+fn values_per_node(record: &Value, field: &str) -> Vec<u64> {
     let nodes = record["stages"][0]["nodes"].as_array().unwrap();
     nodes.iter().map(|node| node[field].as_u64().unwrap()).collect()
 }
 
-fn prepared(name: &str) -> Cluster {
+fn prepare_cluster(name: &str) -> Cluster {
     let cluster = Cluster::start(name);
     cluster.riops("prepare oltp --table-size 1000").expect(0);
     cluster.share("sbtest1");
@@ -25,15 +25,15 @@ fn prepared(name: &str) -> Cluster {
 
 #[test]
 fn sessions_of_a_killed_node_move_to_other_nodes_and_return_after_its_restart() {
-    let mut cluster = prepared("killed-node");
+    let mut cluster = prepare_cluster("killed-node");
     let spread = cluster.riops(&format!("{INSERTS} --transactions 300 --output json"));
     let spread = spread.expect(0).stderr_contains("127.0.0.3").json();
-    assert_eq!(per_node(&spread, "sessions"), [3, 3, 3]);
-    assert_eq!(per_node(&spread, "transactions").iter().sum::<u64>(), 300);
+    assert_eq!(values_per_node(&spread, "sessions"), [3, 3, 3]);
+    assert_eq!(values_per_node(&spread, "transactions").iter().sum::<u64>(), 300);
     assert_eq!(spread["stages"][0]["nodes"][1]["placement"], "cloud.region.zone2");
 
     let line = format!("{INSERTS} -t 1h --on-error continue --rebalance --reconnect-timeout 1m");
-    let child = until(&mut cluster.command(&line), "thds: 9");
+    let child = start_until(&mut cluster.command(&line), "thds: 9");
     cluster.kill(1);
     while cluster.sessions(0) + cluster.sessions(2) < 9 {
         std::thread::yield_now();
@@ -54,7 +54,7 @@ fn sessions_of_a_killed_node_move_to_other_nodes_and_return_after_its_restart() 
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stdout));
     let record = cluster.riops("runs show last --output json").expect(0).json();
-    assert_eq!(per_node(&record, "sessions"), [3, 3, 3], "{}", record["stages"][0]["nodes"]);
+    assert_eq!(values_per_node(&record, "sessions"), [3, 3, 3], "{}", record["stages"][0]["nodes"]);
     let node = &record["stages"][0]["nodes"][1];
     assert!(node["errors"].as_u64() >= Some(3), "{node}");
     let outages = node["outages"].as_array().unwrap();
@@ -64,7 +64,10 @@ fn sessions_of_a_killed_node_move_to_other_nodes_and_return_after_its_restart() 
     );
     // Only lost connections count as reconnects, not the sessions that --rebalance moved back.
     let stage = &record["stages"][0];
-    assert_eq!(stage["reconnects"].as_u64(), Some(per_node(&record, "reconnects").iter().sum()));
+    assert_eq!(
+        stage["reconnects"].as_u64(),
+        Some(values_per_node(&record, "reconnects").iter().sum())
+    );
     assert!(stage["reconnects"].as_u64() >= Some(3));
     let verified = cluster.riops("verify oltp").expect(0);
     assert!(!verified.stdout.contains("did not report"), "{}", verified.stdout);
@@ -75,19 +78,19 @@ fn sessions_of_a_killed_node_move_to_other_nodes_and_return_after_its_restart() 
 
 #[test]
 fn each_spread_policy_selects_the_expected_nodes() {
-    let cluster = prepared("spreads");
+    let cluster = prepare_cluster("spreads");
     let ran = |options: &str| {
         let line = format!("{INSERTS} --transactions 90 --output json {options}");
         cluster.riops(&line).expect(0).json()
     };
     // Nodes that the spread excludes are not part of the run.
     let near = ran("--spread topology:cloud.region.zone2:1,cloud.region.*:2");
-    assert_eq!(per_node(&near, "sessions"), [9]);
+    assert_eq!(values_per_node(&near, "sessions"), [9]);
     assert_eq!(near["stages"][0]["nodes"][0]["placement"], "cloud.region.zone2");
-    let fewest = per_node(&ran("--spread least-connections"), "sessions");
+    let fewest = values_per_node(&ran("--spread least-connections"), "sessions");
     assert_eq!((fewest.len(), fewest.iter().sum::<u64>()), (3, 9));
     let primary = ran("--spread primary");
-    assert_eq!(per_node(&primary, "sessions"), [3, 3, 3]);
+    assert_eq!(values_per_node(&primary, "sessions"), [3, 3, 3]);
     // The counters of one server do not cover three nodes.
     assert_eq!(primary["stages"][0]["database"], Value::Null);
     cluster.riops(&format!("{INSERTS} --cold")).expect(2).stderr_contains("several nodes");
@@ -99,28 +102,28 @@ fn each_spread_policy_selects_the_expected_nodes() {
     let off = cluster.riops(&format!("{INSERTS} --spread off --transactions 90")).expect(0);
     assert!(off.stdout.contains("WARNING: 127.0.0.1"), "{}", off.stdout);
     let record = cluster.riops("runs show last --output json").expect(0).json();
-    assert_eq!(per_node(&record, "sessions"), [9, 0, 0]);
+    assert_eq!(values_per_node(&record, "sessions"), [9, 0, 0]);
     assert_eq!(record["stages"][0]["imbalance"], 3.0);
 }
 
 #[test]
 fn skips_a_node_that_is_down_at_the_start_and_uses_the_host_list_as_nodes() {
-    let cluster = prepared("down-at-start");
+    let cluster = prepare_cluster("down-at-start");
     cluster.execute(0, "alter function pg_catalog.yb_servers() rename to no_servers");
     cluster.kill(1);
     let line = format!("{INSERTS} --transactions 90 --output json");
     let mut with_hosts = cluster.command(&line);
     with_hosts.env("RIOPS_DATABASE", cluster.url(&[0, 1, 2]));
-    let ran = crate::fixture::CommandOutput::of(&mut with_hosts).expect(0);
+    let ran = crate::fixture::CommandOutput::run(&mut with_hosts).expect(0);
     let record = ran.stderr_contains("gets no sessions for now").json();
     // Two workers connect concurrently, so the odd session can be on either node.
-    let sessions = per_node(&record, "sessions");
+    let sessions = values_per_node(&record, "sessions");
     assert!([[5, 0, 4], [4, 0, 5]].iter().any(|even| sessions == *even), "{sessions:?}");
 }
 
 #[test]
 fn reports_the_metrics_that_each_node_serves_over_http() {
-    let cluster = prepared("http");
+    let cluster = prepare_cluster("http");
     // Two scrapes of the second node. On the other nodes, the port is closed.
     let listener = TcpListener::bind("127.0.0.2:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -146,15 +149,15 @@ fn reports_the_metrics_that_each_node_serves_over_http() {
 
 #[test]
 fn sessions_use_only_the_first_nodes() {
-    let cluster = prepared("first-nodes");
+    let cluster = prepare_cluster("first-nodes");
     let line = |options: &str| format!("{INSERTS} --transactions 90 --output json {options}");
     let hosts = |record: &Value| -> Vec<String> {
         let nodes = record["stages"][0]["nodes"].as_array().unwrap();
         nodes.iter().map(|node| node["node"].as_str().unwrap().to_owned()).collect()
     };
     let two = cluster.riops(&line("--nodes 2")).expect(0).json();
-    assert_eq!(per_node(&two, "sessions").len(), 2);
-    assert_eq!(per_node(&two, "sessions").iter().sum::<u64>(), 9);
+    assert_eq!(values_per_node(&two, "sessions").len(), 2);
+    assert_eq!(values_per_node(&two, "sessions").iter().sum::<u64>(), 9);
     assert!(hosts(&two)[1].starts_with("127.0.0.2:"), "{:?}", hosts(&two));
     assert_eq!(two["plan"]["nodes"], 2);
     cluster
@@ -164,14 +167,14 @@ fn sessions_use_only_the_first_nodes() {
     // The user names the second node, and the run uses the first one: the counters are the first node's counters.
     let mut elsewhere = cluster.command(&line("--nodes 1"));
     elsewhere.env("RIOPS_DATABASE", cluster.url(&[1]));
-    let one = crate::fixture::CommandOutput::of(&mut elsewhere).expect(0).json();
+    let one = crate::fixture::CommandOutput::run(&mut elsewhere).expect(0).json();
     assert!(one["target"]["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{one}");
     assert!(one["stages"][0]["database"].is_object());
     // Hosts instead of yb_servers().
     cluster.execute(0, "alter function pg_catalog.yb_servers() rename to no_servers");
     let mut with_hosts = cluster.command(&line("--nodes 2"));
     with_hosts.env("RIOPS_DATABASE", cluster.url(&[0, 2, 1]));
-    let record = crate::fixture::CommandOutput::of(&mut with_hosts).expect(0).json();
+    let record = crate::fixture::CommandOutput::run(&mut with_hosts).expect(0).json();
     assert!(hosts(&record)[1].starts_with("127.0.0.3:"), "{:?}", hosts(&record));
     assert_eq!(hosts(&record).len(), 2);
     cluster.riops(&line("--nodes 2")).expect(2).stderr_contains("the server has 1 node");

@@ -8,9 +8,9 @@ use crate::fixture::{CommandOutput, database};
 fn notes_are_stored_with_their_authors_and_shown_in_each_report() {
     let database = database("notes");
     let mut first = database.command("run ping -c 1 --warmup 0 --duration 1s --note");
-    CommandOutput::of(first.arg("before the <b>change</b>").env("USER", "anna")).expect(0);
+    CommandOutput::run(first.arg("before the <b>change</b>").env("USER", "anna")).expect(0);
     let mut second = database.command("runs note last --author ben");
-    CommandOutput::of(second.arg("fsync was off:\nrepeat"))
+    CommandOutput::run(second.arg("fsync was off:\nrepeat"))
         .expect(0)
         .stdout_contains("note by ben");
     let record: Value = database.riops("runs show --output json").expect(0).json();
@@ -28,7 +28,7 @@ fn notes_are_stored_with_their_authors_and_shown_in_each_report() {
     assert!(!page.stdout.contains("<b>change"));
     for (text, error) in [("  ", "the note is empty"), ("a\u{1b}[31m", "")] {
         let mut refused = database.command("runs note last");
-        CommandOutput::of(refused.arg(text)).expect(2).stderr_contains(error);
+        CommandOutput::run(refused.arg(text)).expect(2).stderr_contains(error);
     }
 }
 

@@ -4,15 +4,17 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use crate::crash::kill;
-use crate::fixture::{self, CommandOutput, Database, binary, database, folder, program, until};
-use crate::server::on;
+use crate::fixture::{
+    self, CommandOutput, Database, binary, database, folder, program, start_until,
+};
+use crate::server::command_on;
 
-fn observed(database: &Database, options: &str, command: &[&str]) -> CommandOutput {
-    CommandOutput::of(database.command(&format!("observe {options} --")).args(command))
+fn observe(database: &Database, options: &str, command: &[&str]) -> CommandOutput {
+    CommandOutput::run(database.command(&format!("observe {options} --")).args(command))
 }
 
 #[test]
-fn input_output_and_exit_code_are_those_of_the_command() {
+fn observe_keeps_the_input_the_output_and_the_exit_code_of_the_command() {
     let database = database("observe_pipes");
     let mut command = database.command("observe --");
     command.args(["sh", "-c", "cat; echo told >&2; exit 3"]);
@@ -37,7 +39,7 @@ fn a_count_is_read_before_and_after_and_is_the_main_figure() {
     let count = ["--count", "calls=select nextval('s')", "--count", "none=select 5", "--", "true"];
     // No interval ends before the command, even on a busy machine: each reading is a call.
     let mut command = database.command("observe --output json --interval 1h");
-    let record = CommandOutput::of(command.args(count)).expect(0).json();
+    let record = CommandOutput::run(command.args(count)).expect(0).json();
     let stage = &record["stages"][0];
     let counts = stage["observed"]["counts"].as_array().unwrap();
     assert_eq!((&counts[0]["count"], &counts[1]["count"]), (&1.0.into(), &0.0.into()));
@@ -53,7 +55,7 @@ fn a_count_is_read_before_and_after_and_is_the_main_figure() {
         ("x=select i from t where false", "no value"),
     ] {
         let failing = ["--count", "good=select 1", "--count", count, "--", "echo", "started"];
-        let output = CommandOutput::of(database.command("observe").args(failing)).expect(2);
+        let output = CommandOutput::run(database.command("observe").args(failing)).expect(2);
         assert!(output.stderr.contains("the count x cannot be read"), "{}", output.stderr);
         assert!(output.stderr.contains(reason) && output.stdout.is_empty(), "{}", output.stderr);
     }
@@ -78,7 +80,7 @@ fn a_count_is_complete_although_a_session_ends_after_the_command() {
     );
     let mut command = database.command("observe --output json");
     let arguments = ["--count", "rows=select count(*) from t", "--", "sh", "-c", &script];
-    let record = CommandOutput::of(command.args(arguments)).expect(0).json();
+    let record = CommandOutput::run(command.args(arguments)).expect(0).json();
     assert_eq!(record["stages"][0]["observed"]["counts"][0]["count"], 1.0, "{record}");
 }
 
@@ -87,7 +89,7 @@ fn a_signal_ends_the_command_in_order() {
     let database = database("observe_signal");
     let script = "trap 'echo ended; exit 9' TERM; echo started >&2; while :; do sleep 0.05; done";
     let mut command = database.command("observe --");
-    let child = until(command.args(["sh", "-c", script]), "started");
+    let child = start_until(command.args(["sh", "-c", script]), "started");
     kill(child.id(), "-TERM");
     let output = CommandOutput::from(child.wait_with_output().unwrap()).expect(9);
     assert_eq!(output.stdout, "ended\n");
@@ -114,12 +116,12 @@ fn processes_that_a_command_leaves_behind_are_named() {
         id.display(),
         ended.display()
     );
-    let record = observed(&database, "--output json", &["sh", "-c", &script]).expect(0).json();
+    let record = observe(&database, "--output json", &["sh", "-c", &script]).expect(0).json();
     let left: u32 = std::fs::read_to_string(&id).unwrap().trim().parse().unwrap();
     kill(left, "-KILL");
     let text = "the command left processes behind, whose further work is not measured: sleep";
     assert_eq!(warnings(&record), [text]);
-    let quiet = observed(&database, "--output json", &["sh", "-c", "true & wait"]).expect(0);
+    let quiet = observe(&database, "--output json", &["sh", "-c", "true & wait"]).expect(0);
     assert_eq!(warnings(&quiet.json()), [""; 0]);
 }
 
@@ -145,7 +147,7 @@ fn a_command_in_another_database_is_named() {
         );
         let limit = "set statement_timeout = '10min'";
         let command = [&psql, "-X", "-q", "-d", url, "-o", "/dev/null", "-c", limit, "-c", &sql];
-        observed(&database, "--output json", &command).expect(0).json()
+        observe(&database, "--output json", &command).expect(0).json()
     };
     let elsewhere = command(&other.url);
     let [text] = &warnings(&elsewhere)[..] else { panic!("{elsewhere}") };
@@ -157,8 +159,8 @@ fn a_command_in_another_database_is_named() {
 #[test]
 fn a_restart_of_the_server_is_named() {
     let home = folder("observe-restart");
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
-    let url = CommandOutput::of(&mut on(&home, "server url --tcp")).expect(0).stdout;
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
+    let url = CommandOutput::run(&mut command_on(&home, "server url --tcp")).expect(0).stdout;
     // The port must be the same after the restart.
     let port = url.rsplit(':').next().unwrap().split('/').next().unwrap().to_owned();
     let script = "($0 server stop && $0 server start --server-port $1) >&2";
@@ -166,8 +168,8 @@ fn a_restart_of_the_server_is_named() {
     command.args([url.trim(), "--", "env", "RIOPS_SERVER_SET=shared_buffers=32MB"]);
     command.arg(format!("RIOPS_SERVER_DATA={}", home.display()));
     command.args(["sh", "-c", script]).arg(binary()).arg(port);
-    let record = CommandOutput::of(&mut command).expect(0).json();
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    let record = CommandOutput::run(&mut command).expect(0).json();
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
     let text = "the server restarted: its counters do not cover the whole time";
     assert!(warnings(&record).contains(&text.to_owned()), "{record}");
 }
@@ -175,11 +177,11 @@ fn a_restart_of_the_server_is_named() {
 #[test]
 fn a_plan_that_was_read_needs_trust_for_its_command() {
     let database = database("observe_trust");
-    observed(&database, "", &["true"]).expect(0);
+    observe(&database, "", &["true"]).expect(0);
     let refused = database.riops("runs rerun last").expect(2);
     assert!(refused.stderr.contains("executes the command true"), "{}", refused.stderr);
     database.riops("runs rerun last --trust").expect(0);
-    observed(&database, "", &["riops-no-such-program"]).expect(2);
+    observe(&database, "", &["riops-no-such-program"]).expect(2);
     let nothing = database.riops("observe").expect(2);
     assert!(nothing.stderr.contains("nothing to observe"), "{}", nothing.stderr);
 }
@@ -204,7 +206,7 @@ fn a_sweep_compares_commands_by_a_count() {
     database.connect().execute("create sequence s").unwrap();
     let arguments =
         ["--count", "n=select nextval('s')", "--axis", "command=true,sleep 0.1", "--output", "csv"];
-    let output = CommandOutput::of(database.command("sweep observe --repeat 1").args(arguments));
+    let output = CommandOutput::run(database.command("sweep observe --repeat 1").args(arguments));
     let csv = output.expect(0).stdout;
     let rates = csv.lines().filter(|line| line.contains(",transactions_per_s,"));
     assert_eq!(rates.count(), 2, "{csv}");
@@ -224,7 +226,7 @@ fn probes_are_sampled_each_interval_and_their_errors_do_not_end_the_run() {
         "probe_max{name=one}<1",
     ];
     let line = "run ping -c 1 --duration 1s --warmup 0 --interval 200ms --output json";
-    let record = CommandOutput::of(database.command(line).args(arguments)).expect(99).json();
+    let record = CommandOutput::run(database.command(line).args(arguments)).expect(99).json();
     let series = record["stages"][0]["query_series"].as_array().unwrap();
     let [one, bad] = series.as_slice() else { panic!("{series:?}") };
     assert!(one["points"].as_array().unwrap().len() >= 3, "{one}");

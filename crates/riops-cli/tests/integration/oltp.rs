@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, Database, database, program, sysbench_server, until};
+use crate::fixture::{CommandOutput, Database, database, program, start_until, sysbench_server};
 
 const SMALL: &str = "prepare oltp --tables 2 --table-size 1000 --seed 1";
 const SHORT: &str = "--transactions 60 --warmup 0 --interval 100ms -c 3 --seed 5 --output json";
@@ -13,7 +13,7 @@ const SHORT: &str = "--transactions 60 --warmup 0 --interval 100ms -c 3 --seed 5
 /// Runs sysbench on this database.
 pub(crate) fn sysbench(path: &Path, database: &Database, arguments: &str) -> CommandOutput {
     let mut command = Command::new(path);
-    let ran = CommandOutput::of(
+    let ran = CommandOutput::run(
         command.args(arguments.split_whitespace()).args(sysbench_server(database)),
     );
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
@@ -103,8 +103,8 @@ fn no_plan_is_parallel_even_if_the_planner_prefers_it() {
         let accesses = run["accesses"].as_array().unwrap();
         assert!(!accesses.is_empty(), "{test}");
         for access in accesses {
-            let found = access["found"].as_str().unwrap();
-            assert!(!found.contains("Gather") && !found.contains("Parallel"), "{test}: {found}");
+            let plan = access["found"].as_str().unwrap();
+            assert!(!plan.contains("Gather") && !plan.contains("Parallel"), "{test}: {plan}");
         }
     }
 }
@@ -207,7 +207,7 @@ fn sysbench_variables_set_options_and_riops_variables_override_them() {
         command.env("PG_PORT", database.state.port.to_string());
         command.env("PG_USER", "postgres").env("PG_DB", &database.conninfo.database);
         command.envs(own.iter().copied());
-        CommandOutput::of(&mut command)
+        CommandOutput::run(&mut command)
     };
     with("prepare oltp", &[]).expect(0);
     let run = with("run oltp --output json", &[("RIOPS_POINT_SELECTS", "5")]).expect(0).json();
@@ -304,13 +304,13 @@ fn sends_the_same_statements_as_sysbench_and_shares_its_tables() {
     assert_eq!(sent_by_riops.len(), 9, "{sent_by_riops:?}");
     // The counts in both reports are the same, too.
     let queries = &run["stages"][0]["queries"];
-    for (kind, each) in [("read", 14), ("write", 4), ("other", 2)] {
-        assert_eq!(queries[kind], each * 60, "{queries}");
+    for (kind, count) in [("read", 14), ("write", 4), ("other", 2)] {
+        assert_eq!(queries[kind], count * 60, "{queries}");
         let line =
             report.lines().find(|line| line.trim().starts_with(&format!("{kind}:"))).unwrap();
         assert_eq!(
             line.split_whitespace().last(),
-            Some((each * 60).to_string().as_str()),
+            Some((count * 60).to_string().as_str()),
             "{report}"
         );
     }
@@ -442,7 +442,8 @@ fn accepts_and_counts_duplicate_rows_without_a_primary_key() {
 fn verification_fails_after_a_killed_run_until_the_next_run_counts_the_rows() {
     let database = database("oltp_killed");
     database.riops(SMALL).expect(0);
-    let mut child = until(&mut database.command("run oltp update-index -t 1h --warmup 0"), "thds");
+    let mut child =
+        start_until(&mut database.command("run oltp update-index -t 1h --warmup 0"), "thds");
     kill(child.id(), "-KILL");
     child.wait().unwrap();
     let unknown = database.riops("verify oltp").expect(3);

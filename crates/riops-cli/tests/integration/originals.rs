@@ -11,7 +11,7 @@ fn ysql_bench_runs_its_operations_and_prints_its_block() {
     let run = |line: &str| {
         let mut command = database.command(&format!("ysql-bench {line}"));
         command.env("YSQLBENCH_URL", &database.url);
-        CommandOutput::of(command.env_remove("RIOPS_DATABASE"))
+        CommandOutput::run(command.env_remove("RIOPS_DATABASE"))
     };
     let loads =
         run("-o insert,copy_mem,procedure -r 500 -t 2 -b 50 -f 9 -p --show-rowsize").expect(0);
@@ -56,7 +56,7 @@ fn pgio_runs_its_scripts_and_prints_its_report() {
     std::fs::write(&conf, text).unwrap();
     let pgio = |script: &str| {
         let mut command = database.command(&format!("pgio {script}"));
-        CommandOutput::of(command.arg(&conf).env_remove("RIOPS_DATABASE").current_dir(&place))
+        CommandOutput::run(command.arg(&conf).env_remove("RIOPS_DATABASE").current_dir(&place))
     };
     pgio("run").expect(1);
     pgio("setup").expect(0);
@@ -80,9 +80,9 @@ fn pgio_runs_its_scripts_and_prints_its_report() {
     assert_eq!(cells(table[0])[..3], ["mypid", "loop_iterations", "sql_selects"]);
     let sessions: Vec<Vec<String>> = table[2..4].iter().map(|line| cells(line)).collect();
     for session in &sessions {
-        let number = |column: usize| session[column].parse::<u64>().unwrap();
-        assert_eq!((session.len(), number(1)), (8, number(2) + number(3)), "{session:?}");
-        assert!(number(6) >= 16 * number(2), "a select touches at least its rows: {session:?}");
+        let cell = |column: usize| session[column].parse::<u64>().unwrap();
+        assert_eq!((session.len(), cell(1)), (8, cell(2) + cell(3)), "{session:?}");
+        assert!(cell(6) >= 16 * cell(2), "a select touches at least its rows: {session:?}");
     }
     assert_eq!(table[4], "(2 rows)");
     let counters = |moment: &str| {
@@ -108,12 +108,12 @@ fn a_link_with_the_name_of_a_tool_behaves_as_the_tool() {
     ] {
         let link = directory.join(name);
         symlink(binary(), &link).unwrap();
-        let output = CommandOutput::of(Command::new(&link).args(arguments)).expect(0);
+        let output = CommandOutput::run(Command::new(&link).args(arguments)).expect(0);
         assert!(output.stdout.contains(text), "{name}: {}", output.stdout);
     }
     let script = directory.join("runit.sh");
     symlink(binary(), &script).unwrap();
-    let output = CommandOutput::of(Command::new(&script).current_dir(&directory)).expect(1);
+    let output = CommandOutput::run(Command::new(&script).current_dir(&directory)).expect(1);
     assert!(output.stderr.contains("cannot read pgio.conf"), "{}", output.stderr);
 }
 
@@ -126,7 +126,7 @@ fn the_password_of_sysbench_is_not_in_the_process_title() {
         command.args(&server).args(line.split_whitespace());
         command
     };
-    CommandOutput::of(&mut sysbench("oltp_read_only --table-size=100 prepare")).expect(0);
+    CommandOutput::run(&mut sysbench("oltp_read_only --table-size=100 prepare")).expect(0);
     let run = "oltp_read_only --table-size=100 --time=60 --report-interval=1 run";
     let mut command = sysbench(run);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());

@@ -41,7 +41,7 @@ fn ping_scripts_and_the_drop_in_need_only_the_protocol() {
     let url = format!("host={} port={PORT} user=me dbname=test", server.folder().display());
     let run = |line: &str| {
         let mut command = command(line);
-        CommandOutput::of(command.args(["-d", &url])).expect(0)
+        CommandOutput::run(command.args(["-d", &url])).expect(0)
     };
     let plan = "-c 2 --transactions 20 --warmup 0 --no-store";
     let lacks = "the server lacks pg_backend_pid() (a connection pooler is not recognized)";

@@ -5,7 +5,7 @@ use crate::fixture::{Database, database};
 const COUNTED: &str = "--warmup 0 -c 2 --seed 5 --output json";
 
 /// Returns the number of changed rows and the highest changed key since `xid`.
-fn changed_since(database: &Database, xid: &str, table: &str, key: &str) -> (u64, u64) {
+fn changes_since(database: &Database, xid: &str, table: &str, key: &str) -> (u64, u64) {
     let query = |expression: &str| {
         let sql = format!(
             "select coalesce({expression}, 0)::bigint from {table} where xmin::text::bigint > {xid}"
@@ -28,12 +28,12 @@ fn random_rows_come_from_the_part_only() {
             let xid = database.value("select txid_current()").unwrap();
             let record = database.riops(&format!("{run} --rows {rows} {options}")).expect(0).json();
             assert_eq!(record["verdict"]["valid"], true, "{options}");
-            let (changed, highest) = changed_since(&database, &xid, "riops.rows_0001", "mykey");
+            let (changed, highest) = changes_since(&database, &xid, "riops.rows_0001", "mykey");
             assert!(highest <= rows, "{options}: {highest} of {rows}");
             // About 300 rows were updated. Most of `special` are in the middle of the part.
             let least = if options.ends_with("special") { rows / 4 } else { rows * 3 / 4 };
             assert!(changed > rows.min(30) / 3 && highest >= least, "{options}: {highest}");
-            assert_eq!(changed_since(&database, &xid, "riops.rows_0002", "mykey"), (0, 0));
+            assert_eq!(changes_since(&database, &xid, "riops.rows_0002", "mykey"), (0, 0));
             let part = if percent == 100 {
                 serde_json::json!({"tables": 1})
             } else {
@@ -94,10 +94,10 @@ fn transactions_and_single_rows_come_from_the_part_only() {
         assert_eq!(record["verdict"]["valid"], true, "{test}");
         assert_eq!(record["plan"]["part"], serde_json::json!({"tables": 2, "table_size": 100}));
         for table in ["riops.sbtest1", "riops.sbtest2"] {
-            let (changed, highest) = changed_since(&database, &xid, table, "id");
+            let (changed, highest) = changes_since(&database, &xid, table, "id");
             assert!((changed > 20 || test == "delete") && highest <= 100, "{test}: {highest}");
         }
-        assert_eq!(changed_since(&database, &xid, "riops.sbtest3", "id"), (0, 0));
+        assert_eq!(changes_since(&database, &xid, "riops.sbtest3", "id"), (0, 0));
     }
     database.riops("verify oltp").expect(0);
     database.riops("run load --rows 1000 --output json").expect(0);
@@ -106,6 +106,6 @@ fn transactions_and_single_rows_come_from_the_part_only() {
     let record = database.riops(&run).expect(0).json();
     assert_eq!(record["verdict"]["valid"], true);
     let table = record["target"]["dataset"]["load"]["table_name"].as_str().unwrap().to_owned();
-    let (changed, highest) = changed_since(&database, &xid, &format!("riops.{table}"), "id");
+    let (changed, highest) = changes_since(&database, &xid, &format!("riops.{table}"), "id");
     assert!(changed > 40 && highest < 50, "{changed}, {highest}");
 }

@@ -13,7 +13,7 @@ fn url_of(database: &str, role: &str) -> String {
 }
 
 /// Runs riops in a pseudo-terminal, and types the line at the password prompt.
-fn on_a_terminal(script: &std::path::Path, line: &str, typed: &str) -> String {
+fn run_on_terminal(script: &std::path::Path, line: &str, typed: &str) -> String {
     let inner = format!("{} {line}", binary().display());
     let mut child = Command::new(script)
         .args(["--quiet", "--return", "--command", &inner, "/dev/null"])
@@ -48,15 +48,15 @@ fn a_missing_password_is_asked_for_on_a_terminal_and_is_an_error_elsewhere() {
     let line = format!("prepare rows --rows 100 -d {url}");
     let mut piped = command(&line);
     piped.stdin(Stdio::null()).env("PGPASSFILE", "/nonexistent");
-    CommandOutput::of(&mut piped).expect(1).stderr_contains("set PGPASSWORD");
+    CommandOutput::run(&mut piped).expect(1).stderr_contains("set PGPASSWORD");
     let Some(script) = program("script") else {
         return;
     };
-    let output = on_a_terminal(&script, &line, "open sesame\n");
+    let output = run_on_terminal(&script, &line, "open sesame\n");
     assert!(output.contains("prepared 100 rows"), "{output}");
     assert!(!output.contains("open sesame"), "{output}");
-    let output = on_a_terminal(&script, &format!("verify rows -d {url}"), "wrong\n");
+    let output = run_on_terminal(&script, &format!("verify rows -d {url}"), "wrong\n");
     assert!(output.contains("check the user name and the password"), "{output}");
-    let output = on_a_terminal(&script, &format!("verify rows -d {url}"), "\u{3}");
+    let output = run_on_terminal(&script, &format!("verify rows -d {url}"), "\u{3}");
     assert!(output.contains("riops: interrupted"), "{output}");
 }

@@ -10,7 +10,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use crate::crash::kill;
-use crate::fixture::{self, CommandOutput, Database, database, folder, program, until};
+use crate::fixture::{self, CommandOutput, Database, database, folder, program, start_until};
 
 /// A database that both programs use, in turns.
 pub(crate) struct Both {
@@ -50,19 +50,19 @@ impl Both {
     pub(crate) fn original(&self, line: &str) -> CommandOutput {
         let mut command = Command::new(&self.original);
         command.args(line.split_whitespace()).current_dir(&self.folder);
-        CommandOutput::of(command.arg(&self.database.url))
+        CommandOutput::run(command.arg(&self.database.url))
     }
 
     /// Runs `riops pgbench` with the same arguments.
     pub(crate) fn riops(&self, line: &str) -> CommandOutput {
         let mut command = fixture::command(&format!("pgbench {line}"));
         command.env("RIOPS_STORE", &self.database.store);
-        CommandOutput::of(command.arg(&self.database.url).current_dir(&self.folder))
+        CommandOutput::run(command.arg(&self.database.url).current_dir(&self.folder))
     }
 }
 
 #[test]
-fn every_value_and_every_choice_is_that_of_pgbench_with_the_same_seed() {
+fn draws_the_same_values_and_scripts_as_pgbench_with_the_same_seed() {
     let Some(both) = Both::new("pgbench_values") else {
         return;
     };
@@ -81,24 +81,24 @@ fn every_value_and_every_choice_is_that_of_pgbench_with_the_same_seed() {
     let read = "select client, script, n, t from seen order by ctid";
     // One client for each thread: the choice of scripts depends on the thread.
     let line = format!("-n -c 1 -j 1 -t 60 --random-seed=77 -D seen=0{files}");
-    let mut found = Vec::new();
+    let mut results = Vec::new();
     for is_original in [true, false] {
         both.sql("truncate seen");
         let run = if is_original { both.original(&line) } else { both.riops(&line) };
         assert_eq!(run.code, Some(0), "{}", run.stderr);
-        found.push(both.rows(read));
+        results.push(both.rows(read));
     }
-    assert_eq!((found[0].len(), &found[0]), (60, &found[1]));
+    assert_eq!((results[0].len(), &results[0]), (60, &results[1]));
     let several = format!("-n -c 4 -j 4 -t 20 --random-seed=5 -D seen=0{files}");
     let sorted = "select client, script, n, t from seen order by 1, 2, 3, 4";
-    let mut found = Vec::new();
+    let mut results = Vec::new();
     for is_original in [true, false] {
         both.sql("truncate seen");
         let run = if is_original { both.original(&several) } else { both.riops(&several) };
         assert_eq!(run.code, Some(0), "{}", run.stderr);
-        found.push(both.rows(sorted));
+        results.push(both.rows(sorted));
     }
-    assert_eq!((found[0].len(), &found[0]), (80, &found[1]));
+    assert_eq!((results[0].len(), &results[0]), (80, &results[1]));
 }
 
 /// Scripts of each kind of command. They write what they found into the table `seen`.
@@ -140,7 +140,7 @@ const PIPELINES: [&str; 6] = [
 ];
 
 #[test]
-fn scripts_do_what_they_do_with_pgbench() {
+fn scripts_write_the_same_rows_as_with_pgbench() {
     let Some(both) = Both::new("pgbench_scripts") else {
         return;
     };
@@ -152,22 +152,22 @@ fn scripts_do_what_they_do_with_pgbench() {
     for (text, protocol) in simple.chain(others) {
         let file = both.script(text);
         let line = format!("-n -t 3 -M {protocol} --random-seed=9 -f {file}");
-        let mut found = Vec::new();
+        let mut results = Vec::new();
         for is_original in [true, false] {
             both.sql("truncate seen");
             // A script may create temporary tables, whose names must be free in the next transaction.
             let line = line.replace("-t 3", if text.contains("temp") { "-t 1" } else { "-t 3" });
             let run = if is_original { both.original(&line) } else { both.riops(&line) };
             assert_eq!(run.code, Some(0), "{text}\n{}", run.stderr);
-            found.push(both.rows("select t from seen order by ctid"));
+            results.push(both.rows("select t from seen order by ctid"));
         }
-        assert_eq!(found[0], found[1], "{protocol}: {text}");
-        assert!(!found[0].is_empty(), "{protocol}: {text}");
+        assert_eq!(results[0], results[1], "{protocol}: {text}");
+        assert!(!results[0].is_empty(), "{protocol}: {text}");
     }
 }
 
 #[test]
-fn scripts_fail_where_they_fail_with_pgbench() {
+fn scripts_fail_in_the_same_commands_as_with_pgbench() {
     let Some(both) = Both::new("pgbench_failures") else {
         return;
     };
@@ -267,15 +267,15 @@ fn command_lines_are_refused_as_by_pgbench() {
         "--unknown",
         "one two",
     ] {
-        let theirs = CommandOutput::of(Command::new(&path).args(line.split_whitespace()));
-        let ours = CommandOutput::of(&mut fixture::command(&format!("pgbench {line}")));
+        let theirs = CommandOutput::run(Command::new(&path).args(line.split_whitespace()));
+        let ours = CommandOutput::run(&mut fixture::command(&format!("pgbench {line}")));
         assert_eq!((theirs.code, theirs.stdout.as_str()), (Some(1), ""), "{line}");
         assert_eq!((ours.code, ours.stdout.as_str()), (Some(1), ""), "{line}: {}", ours.stderr);
         assert!(!ours.stderr.is_empty(), "{line}");
     }
     for line in ["-b list", "--show-script=tpcb-like", "--show-script=si", "--show-script=sel"] {
-        let theirs = CommandOutput::of(Command::new(&path).args(line.split_whitespace()));
-        let ours = CommandOutput::of(&mut fixture::command(&format!("pgbench {line}")));
+        let theirs = CommandOutput::run(Command::new(&path).args(line.split_whitespace()));
+        let ours = CommandOutput::run(&mut fixture::command(&format!("pgbench {line}")));
         let text = |output: &CommandOutput| output.stderr.trim_end().to_owned();
         assert_eq!((ours.code, text(&ours)), (theirs.code, text(&theirs)), "{line}");
         assert!(ours.stdout.is_empty(), "{line}");
@@ -334,24 +334,24 @@ fn reports_and_progress_have_the_lines_of_pgbench() {
         "- latency average = #.# ms",
         "- latency stddev = #.# ms",
     ] {
-        assert!(lines.iter().any(|found| found == line), "{line}\n{}", ours.stdout);
+        assert!(lines.iter().any(|actual| actual == line), "{line}\n{}", ours.stdout);
     }
 }
 
 /// Returns the names and the contents of the logs with this prefix, and removes them.
 pub(crate) fn logs(folder: &Path, prefix: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
+    let mut logs = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         if let Some(rest) = name.strip_prefix(prefix) {
-            let number = rest.split('.').nth(2).map_or_else(String::new, str::to_owned);
-            found.push((number, std::fs::read_to_string(&path).unwrap()));
+            let thread = rest.split('.').nth(2).map_or_else(String::new, str::to_owned);
+            logs.push((thread, std::fs::read_to_string(&path).unwrap()));
             std::fs::remove_file(path).unwrap();
         }
     }
-    found.sort();
-    found
+    logs.sort();
+    logs
 }
 
 #[test]
@@ -418,9 +418,9 @@ fn a_collector_reads_the_report_and_riops_imports_the_log() {
     assert_eq!(value("number of clients:"), "3");
     assert_eq!(value("number of threads:"), "1");
     assert_eq!(value("number of transactions actually processed:"), "120/120");
-    let number = |text: &str| text.split_whitespace().next().unwrap().parse::<f64>().unwrap();
-    assert!(number(&value("tps =")) > 0.0 && value("tps =").contains("(without initial"));
-    assert!(number(&value("latency average =")) > 0.0);
+    let figure = |text: &str| text.split_whitespace().next().unwrap().parse::<f64>().unwrap();
+    assert!(figure(&value("tps =")) > 0.0 && value("tps =").contains("(without initial"));
+    assert!(figure(&value("latency average =")) > 0.0);
     let text: String = logs(&both.folder, "run").into_iter().map(|(_, text)| text).collect();
     let log = both.folder.join("pgbench_log.1");
     std::fs::write(&log, text).unwrap();
@@ -441,7 +441,7 @@ fn properties(both: &Both) -> Vec<String> {
 }
 
 #[test]
-fn the_tables_are_those_of_pgbench() {
+fn prepares_the_same_tables_as_pgbench() {
     let Some(both) = Both::new("pgbench_tables") else {
         return;
     };
@@ -475,7 +475,7 @@ fn the_tables_are_those_of_pgbench() {
     assert!(run.expect(0).stdout.contains("created by another program"));
     let simple_update = "run script -b simple-update --warmup 0s";
     let hour = format!("{simple_update} --duration 1h --interval 100ms");
-    let mut first = until(&mut both.database.command(&hour), "tx/s");
+    let mut first = start_until(&mut both.database.command(&hour), "tx/s");
     both.database.riops(&format!("{simple_update} --transactions 20")).expect(0);
     kill(first.id(), "-INT");
     assert_eq!(first.wait().unwrap().code(), Some(130));
@@ -526,8 +526,8 @@ fn conflicting_transactions_are_retried_with_the_same_values() {
     assert!(!run.stdout.contains("total number of retries: 0\n"), "{}", run.stdout);
     assert_eq!(both.rows("select a from t"), ["200"]);
     // A retry returns to the value before the transaction; with pgbench it counts every try.
-    let each = "select count(*), count(distinct n), min(n), max(n) from seen";
-    assert_eq!(both.rows(each), ["200|50|1|50"]);
+    let query = "select count(*), count(distinct n), min(n), max(n) from seen";
+    assert_eq!(both.rows(query), ["200|50|1|50"]);
 }
 
 /// Scripts of random commands, which write the values of their variables into the table `seen`.
@@ -576,7 +576,7 @@ fn random_scripts() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn random_scripts_write_what_they_write_with_pgbench() {
+fn random_scripts_write_the_same_rows_as_with_pgbench() {
     let Some(both) = Both::new("pgbench_random") else {
         return;
     };
@@ -586,14 +586,14 @@ fn random_scripts_write_what_they_write_with_pgbench() {
         let text = random_scripts().new_tree(&mut runner).unwrap().current();
         let file = both.script(&text);
         let line = format!("-n -t 4 --random-seed=11 -D a=1 -D b=2 -D c=3 -f {file}");
-        let mut found = Vec::new();
+        let mut results = Vec::new();
         for is_original in [true, false] {
             both.sql("truncate seen");
             let run = if is_original { both.original(&line) } else { both.riops(&line) };
             assert_eq!(run.code, Some(0), "{text}\n{}", run.stderr);
-            found.push(both.rows("select t from seen order by ctid"));
+            results.push(both.rows("select t from seen order by ctid"));
         }
-        assert_eq!(found[0], found[1], "{text}");
-        assert!(found[0].len() >= 4, "{text}");
+        assert_eq!(results[0], results[1], "{text}");
+        assert!(results[0].len() >= 4, "{text}");
     }
 }

@@ -6,7 +6,7 @@ use crate::fixture::CommandOutput;
 use crate::pgbench::{Both, logs, shapes};
 
 /// Returns the calls and rows of each statement of the built-in scripts, as the server has counted them.
-fn counted(both: &Both) -> Vec<String> {
+fn statement_counts(both: &Both) -> Vec<String> {
     both.rows(
         "select query, calls, rows from pg_stat_statements s join pg_database d on d.oid = s.dbid
           where d.datname = current_database() and toplevel
@@ -27,19 +27,19 @@ fn the_server_counts_the_same_statements() {
         [("tpcb-like", "prepared"), ("simple-update", "simple"), ("select-only", "extended")]
     {
         let line = format!("-n -b {script} -M {protocol} -c 4 -j 2 -t 2500");
-        let mut found = Vec::new();
+        let mut results = Vec::new();
         for is_original in [true, false] {
             both.sql(reset);
             let run = if is_original { both.original(&line) } else { both.riops(&line) };
             run.expect(0);
-            found.push(counted(&both));
+            results.push(statement_counts(&both));
         }
-        let calls = found[0].iter().filter(|line| line.contains("|10000|")).count();
+        let calls = results[0].iter().filter(|line| line.contains("|10000|")).count();
         // The server does not count BEGIN and END of a prepared statement more than once.
         let expected =
             BTreeMap::from([("tpcb-like", 5), ("simple-update", 5), ("select-only", 1)])[script];
-        assert_eq!(calls, expected, "{script}: {:?}", found[0]);
-        assert_eq!(found[1], found[0], "{script}");
+        assert_eq!(calls, expected, "{script}: {:?}", results[0]);
+        assert_eq!(results[1], results[0], "{script}");
     }
 }
 
@@ -102,7 +102,7 @@ fn runs_that_cannot_begin_fail_as_with_pgbench() {
     }
     let missing = both.database.url.replace("/pgbench_early?", "/pgbench_nowhere?");
     let mut command = crate::fixture::command("pgbench -n -t 1");
-    let ours = CommandOutput::of(command.arg(missing));
+    let ours = CommandOutput::run(command.arg(missing));
     assert_eq!(ours.code, Some(1));
     assert!(ours.stderr.contains("pgbench_nowhere"), "{}", ours.stderr);
 }
@@ -122,7 +122,7 @@ fn built_in_scripts_run_with_every_protocol() {
         "-b tpcb-like -M prepared -s 10",
     ] {
         let line = format!("{line} -c 2 -t 10");
-        let mut found = Vec::new();
+        let mut results = Vec::new();
         for is_original in [true, false] {
             let run = if is_original { both.original(&line) } else { both.riops(&line) };
             let run = run.expect(0);
@@ -131,18 +131,18 @@ fn built_in_scripts_run_with_every_protocol() {
                 assert!(run.stderr.contains("scale option ignored"), "{}", run.stderr);
                 assert!(run.stdout.contains("scaling factor: 1\n"), "{}", run.stdout);
             }
-            found.push(both.rows("select count(*) from pgbench_history"));
+            results.push(both.rows("select count(*) from pgbench_history"));
         }
-        assert_eq!(found[0], found[1], "{line}");
+        assert_eq!(results[0], results[1], "{line}");
     }
 }
 
 /// Returns the numbers of the commands in which clients were aborted, counted from 0.
-fn aborted_in(output: &CommandOutput) -> Vec<String> {
+fn aborted_commands(output: &CommandOutput) -> Vec<String> {
     let commands = output.stderr.lines().filter_map(|line| {
         let (client, rest) = line.split_once(" command ")?;
-        let number: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        (client.contains("client 0") && !number.is_empty()).then_some(number)
+        let command: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        (client.contains("client 0") && !command.is_empty()).then_some(command)
     });
     let mut commands: Vec<_> = commands.collect();
     // pgbench may print two lines for one error.
@@ -181,7 +181,7 @@ fn clients_are_aborted_in_the_same_command() {
         let line = format!("-n -t 1 -M {protocol} -f {file}");
         let (theirs, ours) = (both.original(&line), both.riops(&line));
         assert_eq!(ours.code, theirs.code, "{text}\n{}\n{}", ours.stderr, theirs.stderr);
-        assert_eq!(aborted_in(&ours), aborted_in(&theirs), "{text}\n{}", ours.stderr);
+        assert_eq!(aborted_commands(&ours), aborted_commands(&theirs), "{text}\n{}", ours.stderr);
         if theirs.code == Some(2) {
             assert!(ours.stdout.contains("actually processed: 0/1"), "{text}\n{}", ours.stdout);
             let last = ours.stderr.lines().last().unwrap();
@@ -251,7 +251,7 @@ fn skipped_starts_are_counted_as_by_pgbench() {
 }
 
 /// A script that fails with the SQLSTATE in every third execution.
-fn failing(sqlstate: &str) -> String {
+fn failing_script(sqlstate: &str) -> String {
     format!(
         "do $$ begin if nextval('attempts') % 3 = 0 then raise sqlstate '{sqlstate}'; end if; end $$;\n"
     )
@@ -264,12 +264,12 @@ fn failures_and_retries_are_counted_as_by_pgbench() {
     };
     both.sql("create sequence attempts");
     for sqlstate in ["40001", "40P01"] {
-        let file = both.script(&failing(sqlstate));
+        let file = both.script(&failing_script(sqlstate));
         for options in ["--max-tries=1", "--max-tries=2", "--max-tries=5 -C"] {
             let line = format!(
                 "-n -t 30 --failures-detailed -r -P 1 -l --log-prefix=failed {options} -f {file}"
             );
-            let mut found = Vec::new();
+            let mut results = Vec::new();
             for is_original in [true, false] {
                 both.sql("alter sequence attempts restart");
                 let run = if is_original { both.original(&line) } else { both.riops(&line) };
@@ -289,11 +289,11 @@ fn failures_and_retries_are_counted_as_by_pgbench() {
                     let outcome = if fields[2].parse::<u64>().is_ok() { "done" } else { fields[2] };
                     format!("{} {outcome} {}", fields[1], fields.get(6).unwrap_or(&""))
                 };
-                found.push((counts, log.lines().map(outcome).collect::<Vec<_>>()));
+                results.push((counts, log.lines().map(outcome).collect::<Vec<_>>()));
             }
-            assert_eq!(found[0].0[..4], found[1].0[..4], "{sqlstate} {options}");
-            assert_eq!(found[0], found[1], "{sqlstate} {options}");
-            assert_eq!(found[0].1.len(), 30);
+            assert_eq!(results[0].0[..4], results[1].0[..4], "{sqlstate} {options}");
+            assert_eq!(results[0], results[1], "{sqlstate} {options}");
+            assert_eq!(results[0].1.len(), 30);
         }
     }
     // No success at all is a complete run too.
@@ -309,7 +309,7 @@ fn failures_and_retries_are_counted_as_by_pgbench() {
 }
 
 #[test]
-fn commands_of_the_shell_do_what_they_do_with_pgbench() {
+fn shell_commands_have_the_same_effects_as_with_pgbench() {
     let Some(both) = Both::new("pgbench_shell") else {
         return;
     };
@@ -324,7 +324,7 @@ fn commands_of_the_shell_do_what_they_do_with_pgbench() {
     ] {
         let file = both.script(text);
         let line = format!("-n -t 2 -f {file}");
-        let mut found = Vec::new();
+        let mut results = Vec::new();
         for is_original in [true, false] {
             both.sql("truncate seen");
             let run = if is_original {
@@ -333,9 +333,9 @@ fn commands_of_the_shell_do_what_they_do_with_pgbench() {
                 both.riops(&format!("--allow-shell {line}"))
             };
             assert_eq!(run.code, Some(code), "{text}\n{}", run.stderr);
-            found.push((both.rows("select t from seen"), aborted_in(&run)));
+            results.push((both.rows("select t from seen"), aborted_commands(&run)));
         }
-        assert_eq!(found[0], found[1], "{text}");
+        assert_eq!(results[0], results[1], "{text}");
     }
     // The time of `\shell` does not count as time of the database.
     let file = both.script("\\shell sleep 0.5\nselect 1;\n");
@@ -348,7 +348,7 @@ fn commands_of_the_shell_do_what_they_do_with_pgbench() {
 }
 
 #[test]
-fn pipelines_do_what_they_do_with_pgbench() {
+fn pipelines_have_the_same_effects_as_with_pgbench() {
     let Some(both) = Both::new("pgbench_pipelines") else {
         return;
     };
@@ -366,13 +366,13 @@ fn pipelines_do_what_they_do_with_pgbench() {
         let file = both.script(text);
         for protocol in ["extended", "prepared"] {
             let line = format!("-n -t 2 -M {protocol} -f {file}");
-            let mut found = Vec::new();
+            let mut results = Vec::new();
             for is_original in [true, false] {
                 both.sql("truncate seen");
                 let run = if is_original { both.original(&line) } else { both.riops(&line) };
-                found.push((run.code, both.rows("select t from seen"), aborted_in(&run)));
+                results.push((run.code, both.rows("select t from seen"), aborted_commands(&run)));
             }
-            assert_eq!(found[0], found[1], "{protocol}: {text}");
+            assert_eq!(results[0], results[1], "{protocol}: {text}");
         }
     }
     // Version 17 has it: the second part is executed although the first one failed.
@@ -426,7 +426,7 @@ fn connections_and_tables_are_found_as_by_pgbench() {
     let run = |line: &str, last: &str| {
         let mut command = crate::fixture::command(&format!("pgbench {line}"));
         command.env("RIOPS_STORE", &both.database.store);
-        CommandOutput::of(command.arg(last).current_dir(&both.folder))
+        CommandOutput::run(command.arg(last).current_dir(&both.folder))
     };
     // With a password, in the forms of libpq.
     run("-i -q", &url).expect(0);
@@ -448,7 +448,7 @@ fn connections_and_tables_are_found_as_by_pgbench() {
     command.env("RIOPS_SESSIONS", "3").env("RIOPS_RATE", "2").env("RIOPS_LABEL", "from outside");
     command.env("RIOPS_CONFIG", both.folder.join("missing.toml"));
     command.env("RIOPS_STORE", &both.database.store);
-    let run = CommandOutput::of(command.arg(&url)).expect(0);
+    let run = CommandOutput::run(command.arg(&url)).expect(0);
     assert!(run.stdout.contains("number of clients: 2\n"), "{}", run.stdout);
     assert!(!run.stdout.contains("rate limit"), "{}", run.stdout);
     let record = both.database.riops("runs show last --output json").expect(0).json();
@@ -490,7 +490,7 @@ fn a_symbolic_link_named_pgbench_is_pgbench() {
         let mut command = std::process::Command::new(&link);
         command.args(line.split_whitespace()).arg(&both.database.url);
         command.env("RIOPS_STORE", &both.database.store).current_dir(&both.folder);
-        CommandOutput::of(&mut command)
+        CommandOutput::run(&mut command)
     };
     run("riops-pgbench", "-i -q").expect(0);
     let ran = run("pgbench", "-S -t 7 --random-seed=9").expect(0);
@@ -511,7 +511,7 @@ fn failed_and_skipped_transactions_are_in_no_latency_of_the_report() {
         let run = both.riops(&line).expect(0);
         let log: String = logs(&both.folder, "log").into_iter().map(|(_, text)| text).collect();
         // The third column of a failed or skipped transaction is a word.
-        let columns = |line: &str| line.split(' ').map(|each| each.parse().ok()).collect();
+        let columns = |line: &str| line.split(' ').map(|column| column.parse().ok()).collect();
         let lines: Vec<Vec<Option<f64>>> = log.lines().map(columns).collect();
         assert!(lines.iter().any(|line| line[2].is_none()), "{log}");
         let answered: Vec<_> = lines.iter().filter(|line| line[2].is_some()).collect();

@@ -12,7 +12,7 @@ fn conf(name: &str, update_pct: u8, extra: &str) -> String {
     path.display().to_string()
 }
 
-fn prepared(name: &str) -> Database {
+fn prepare_database(name: &str) -> Database {
     let database = database(name);
     let conf = conf(name, 0, "");
     database
@@ -24,7 +24,7 @@ fn prepared(name: &str) -> Database {
 
 #[test]
 fn tables_have_one_row_per_block() {
-    let database = prepared("pgio_tables");
+    let database = prepare_database("pgio_tables");
     // The server may have extended the tables by some empty blocks.
     let sizes = "select bool_and(pg_relation_size(oid) / 8192 between 1024 and 1100) from pg_class where relname in ('rows_0001', 'rows_0002')";
     assert_eq!(database.value(sizes).as_deref(), Some("t"));
@@ -35,7 +35,7 @@ fn tables_have_one_row_per_block() {
 
 #[test]
 fn report_is_complete_and_its_block_counts_match_pg_stat_io() {
-    let database = prepared("pgio_report");
+    let database = prepare_database("pgio_report");
     for update_pct in [0, 20, 70, 100] {
         let conf = conf("pgio_report", update_pct, "");
         let detail = folder("pgio-detail").join("pgio_session_detail.out");
@@ -89,7 +89,7 @@ fn report_is_complete_and_its_block_counts_match_pg_stat_io() {
 
 #[test]
 fn command_line_overrides_the_file_and_unknown_lines_are_reported() {
-    let database = prepared("pgio_wins");
+    let database = prepare_database("pgio_wins");
     let conf = conf("pgio_wins", 50, "OUTPUT_DIR=/tmp\n");
     let run = database
         .riops(&format!(
@@ -117,5 +117,5 @@ fn uses_the_connect_string_if_no_database_is_given() {
     let mut run =
         crate::fixture::command(&format!("run rows --config {}", conf("pgio_where", 0, "")));
     run.env("PGHOST", "/nowhere");
-    CommandOutput::of(&mut run).expect(1).stderr_contains("database pg10");
+    CommandOutput::run(&mut run).expect(1).stderr_contains("database pg10");
 }

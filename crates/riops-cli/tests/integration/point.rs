@@ -1,11 +1,11 @@
 //! `run point` on the table that `load` creates.
 
 use crate::crash::kill;
-use crate::fixture::{Database, database, folder, until};
+use crate::fixture::{Database, database, folder, start_until};
 
 const SHORT: &str = "--transactions 200 --warmup 0 --interval 100ms";
 
-fn loaded(name: &str, options: &str) -> Database {
+fn load_database(name: &str, options: &str) -> Database {
     let database = database(name);
     database.riops(&format!("run load --method copy-binary {options}")).expect(0);
     database
@@ -13,10 +13,10 @@ fn loaded(name: &str, options: &str) -> Database {
 
 #[test]
 fn runs_with_a_new_field_length_do_not_exclude_others() {
-    let database = loaded("point_lengths", "--rows 1000");
+    let database = load_database("point_lengths", "--rows 1000");
     let line = "run point --op mixed:50/50 --field-length 30 --no-store --warmup 0";
     let hour = format!("{line} --duration 1h --interval 100ms");
-    let mut first = until(&mut database.command(&hour), "tx/s");
+    let mut first = start_until(&mut database.command(&hour), "tx/s");
     for more in ["--op mixed:50/50 --field-length 30", ""] {
         let other = format!("run point {more} --no-store --warmup 0 --transactions 20");
         database.riops(&other).expect(0);
@@ -31,7 +31,7 @@ fn runs_with_a_new_field_length_do_not_exclude_others() {
 
 #[test]
 fn counts_selects_and_updates_and_checks_their_access_paths() {
-    let database = loaded("point_ops", "--rows 5000");
+    let database = load_database("point_ops", "--rows 5000");
     for (op, operations) in [
         ("select", vec!["select"]),
         ("update", vec!["update"]),
@@ -72,7 +72,7 @@ fn counts_selects_and_updates_and_checks_their_access_paths() {
 
 #[test]
 fn updates_may_change_the_field_length_and_selects_accept_both_lengths() {
-    let database = loaded("point_length", "--rows 20000");
+    let database = load_database("point_length", "--rows 20000");
     database.riops(&format!("run point --op mixed:50/50 --field-length 30 {SHORT}")).expect(0);
     let lengths = database.value("select count(distinct length(f1)) from riops.test_table");
     assert_eq!(lengths.as_deref(), Some("2"));
@@ -86,7 +86,7 @@ fn updates_may_change_the_field_length_and_selects_accept_both_lengths() {
 
 #[test]
 fn a_missing_row_makes_a_run_invalid() {
-    let database = loaded("point_missing", "--rows 20");
+    let database = load_database("point_missing", "--rows 20");
     database.connect().execute("delete from riops.test_table where id = 7").unwrap();
     for op in ["select", "update"] {
         let line = format!("run point --op {op} --transactions 500 --warmup 0 --no-verify");
@@ -115,7 +115,7 @@ fn prepare_option_loads_the_table_and_load_options_must_match_it() {
 
 #[test]
 fn a_sequential_scan_is_not_measured() {
-    let database = loaded("point_flip", "--rows 1000");
+    let database = load_database("point_flip", "--rows 1000");
     database
         .connect()
         .execute("alter table riops.test_table drop constraint test_table_pkey")
@@ -125,7 +125,7 @@ fn a_sequential_scan_is_not_measured() {
 
 #[test]
 fn the_graph_of_a_run_can_be_redrawn_from_the_stored_record() {
-    let database = loaded("point_graph", "--rows 1000");
+    let database = load_database("point_graph", "--rows 1000");
     let folder = folder("point-graph");
     let (first, second) = (folder.join("first.png"), folder.join("second.png"));
     let line = format!("run point --transactions 500 --warmup 0 -c 2 --graph {}", first.display());

@@ -12,7 +12,7 @@ fn results(file: &str) -> PathBuf {
 
 /// Runs a command with this store.
 fn riops(store: &Path, line: &str) -> CommandOutput {
-    CommandOutput::of(command(line).env("RIOPS_STORE", store))
+    CommandOutput::run(command(line).env("RIOPS_STORE", store))
 }
 
 #[test]

@@ -122,14 +122,14 @@ impl Prometheus {
     fn value(&self, query: &str) -> f64 {
         let answer = self.get(&format!("/api/v1/query?query={query}")).unwrap();
         let body = answer.split("\r\n\r\n").nth(1).unwrap();
-        let found: Value = serde_json::from_str(body).unwrap();
-        let text = &found["data"]["result"][0]["value"][1];
-        text.as_str().unwrap_or_else(|| panic!("{query}: {found}")).parse().unwrap()
+        let reply: Value = serde_json::from_str(body).unwrap();
+        let text = &reply["data"]["result"][0]["value"][1];
+        text.as_str().unwrap_or_else(|| panic!("{query}: {reply}")).parse().unwrap()
     }
 }
 
 /// Answers a query of Prometheus as it does: the share of throttled periods, nothing, or two series.
-fn answers() -> String {
+fn start_answering() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -159,14 +159,14 @@ fn answers() -> String {
 
 #[test]
 fn metrics_of_the_server_are_read_from_prometheus() {
-    let url = answers();
+    let url = start_answering();
     let line = format!(
         r#"run ping -c 1 --warmup 0 --duration 1s --output json --prometheus {url} --prometheus-server pod="pg" --probe a=promql:several"#
     );
     let record = database("promql").riops(&line).expect(0).json();
     let stage = &record["stages"][0];
     let series = stage["query_series"].as_array().unwrap();
-    let named = |name: &str| series.iter().find(|each| each["name"] == name).unwrap();
+    let named = |name: &str| series.iter().find(|query| query["name"] == name).unwrap();
     assert!(named("server_throttled")["points"].as_array().unwrap().len() >= 2);
     assert_eq!(stage["server_throttled_share"], 0.25);
     assert_eq!(named("node_cpu")["error"], "Prometheus has no such metric");
@@ -195,14 +195,14 @@ fn a_prometheus_that_does_not_answer_is_asked_only_once_at_the_end() {
 }
 
 /// The program, if it is installed.
-fn installed() -> Option<PathBuf> {
+fn installed_prometheus() -> Option<PathBuf> {
     let given = std::env::var_os("TEST_PROMETHEUS").map(PathBuf::from);
     Some(given.unwrap_or_else(|| PathBuf::from("/usr/bin/prometheus"))).filter(|path| path.exists())
 }
 
 #[test]
 fn prometheus_answers_queries() {
-    let Some(program) = installed() else { return };
+    let Some(program) = installed_prometheus() else { return };
     let prometheus = Prometheus::start(&program);
     let line = format!(
         "run ping -c 1 --warmup 0 --duration 1s --output json --prometheus http://{} --prometheus-server pod=\"pg\" --probe a=promql:vector(42) --probe b=promql:scalar(vector(7)) --probe c=promql:sum(",
@@ -210,9 +210,9 @@ fn prometheus_answers_queries() {
     );
     let record = database("promql_real").riops(&line).expect(0).json();
     let series = record["stages"][0]["query_series"].as_array().unwrap();
-    let values: Vec<_> = series.iter().map(|each| each["points"][0]["value"].as_f64()).collect();
+    let values: Vec<_> = series.iter().map(|query| query["points"][0]["value"].as_f64()).collect();
     assert_eq!(values, [Some(42.0), Some(7.0), None, None, None, None, None, None]);
-    let errors: Vec<_> = series[2..].iter().map(|each| each["error"].as_str().unwrap()).collect();
+    let errors: Vec<_> = series[2..].iter().map(|query| query["error"].as_str().unwrap()).collect();
     // The queries of riops are valid: there is only nothing that they could find.
     assert_eq!(errors[0], "Prometheus: answered 400 Bad Request");
     assert_eq!(errors[1..], ["Prometheus has no such metric"; 5]);
@@ -220,14 +220,14 @@ fn prometheus_answers_queries() {
 
 #[test]
 fn prometheus_has_the_values_of_the_record() {
-    let Some(program) = installed() else { return };
+    let Some(program) = installed_prometheus() else { return };
     let prometheus = Prometheus::start(&program);
     let url = format!("http://{}/api/v1/write", prometheus.1);
     let line = format!(
         "run ping -c 2 --warmup 0 --duration 3s --label pushed --output json --metrics-push {url}"
     );
     let record =
-        CommandOutput::of(&mut database("push_prometheus").command(&line)).expect(0).json();
+        CommandOutput::run(&mut database("push_prometheus").command(&line)).expect(0).json();
     let stage = &record["stages"][0];
     let id = record["id"].as_str().unwrap();
     let of_run = format!("{{run=%22{id}%22}}");
@@ -239,8 +239,8 @@ fn prometheus_has_the_values_of_the_record() {
     let last = series.last().unwrap();
     let quantile = format!("{{run=%22{id}%22,quantile=%220.99%22}}");
     let p99_us = last["p99_us"].as_f64().unwrap();
-    let found = prometheus.value(&format!("riops_service_time_seconds{quantile}")) * 1e6;
-    assert!((found / p99_us - 1.0).abs() < 1e-9, "{found} {p99_us}");
+    let pushed_us = prometheus.value(&format!("riops_service_time_seconds{quantile}")) * 1e6;
+    assert!((pushed_us / p99_us - 1.0).abs() < 1e-9, "{pushed_us} {p99_us}");
     // Each interval.
     let count = prometheus.value(&format!("count_over_time(riops_transactions_total{of_run}[1m])"));
     assert!(count >= series.len() as f64, "{count}");
@@ -267,7 +267,7 @@ fn dashboard(name: &str) -> Value {
 fn the_queries_of_the_dashboard_of_a_store_are_executed_and_its_metrics_exist() {
     let (target, store) = (database("grafana"), database("grafana_store"));
     let mut run = target.command("run ping -c 1 --warmup 0 --duration 500ms --label grafana");
-    CommandOutput::of(run.env("RIOPS_STORE", &store.url)).expect(0);
+    CommandOutput::run(run.env("RIOPS_STORE", &store.url)).expect(0);
     let queries = texts(&dashboard("store.json"), "rawSql");
     assert_eq!(queries.len(), 7);
     for sql in &queries {

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::between::{folder_with_certificates, pgbouncer};
 use crate::cluster::Cluster;
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, Database, command, database, open, until};
+use crate::fixture::{CommandOutput, Database, command, database, open, start_until};
 
 /// A database behind a gateway.
 pub(crate) struct Imitation {
@@ -41,10 +41,10 @@ fn gateway(
 
 impl Imitation {
     pub(crate) fn new(name: &str, release: Release) -> Self {
-        Self::of(name, Behavior { release, reports_late: false, failure: None })
+        Self::with_behavior(name, Behavior { release, reports_late: false, failure: None })
     }
 
-    fn of(name: &str, behavior: Behavior) -> Self {
+    fn with_behavior(name: &str, behavior: Behavior) -> Self {
         let database = database(name);
         let gateway = YugabyteDbGateway::start("127.0.0.1", &socket(&database), behavior).unwrap();
         let nodes = [("127.0.0.1".to_owned(), gateway.port())];
@@ -59,7 +59,7 @@ impl Imitation {
     pub(crate) fn riops(&self, line: &str) -> CommandOutput {
         let mut command = command(line);
         command.env("RIOPS_DATABASE", self.url()).env("RIOPS_STORE", &self.database.store);
-        CommandOutput::of(&mut command)
+        CommandOutput::run(&mut command)
     }
 
     /// Runs a workload, which must be valid.
@@ -254,7 +254,7 @@ fn a_loop_in_the_server_is_called_again_after_a_failed_request() {
         "run rows --loop server --batch 5 --update-percent 50 -c 2 --transactions 40 --warmup 0 --output json",
     );
     command.env("RIOPS_DATABASE", url(&imitation.database, &failing));
-    let ran = CommandOutput::of(command.env("RIOPS_STORE", &imitation.database.store)).expect(0);
+    let ran = CommandOutput::run(command.env("RIOPS_STORE", &imitation.database.store)).expect(0);
     let record = ran.json();
     let errors = &record["stages"][0]["errors"][0];
     assert_eq!((&errors["sqlstate"], &errors["retried"]), (&"XX000".into(), &1.into()), "{record}");
@@ -284,7 +284,7 @@ fn tables_of_sysbench_for_yugabytedb_are_recognized_with_their_sharding() {
 fn a_run_names_what_the_release_lacks() {
     // Its sessions report their statistics late: riops waits for them.
     let behavior = Behavior { release: Release::V2_20, reports_late: true, failure: None };
-    let imitation = Imitation::of("yb_lacks", behavior);
+    let imitation = Imitation::with_behavior("yb_lacks", behavior);
     imitation.riops("prepare rows --rows 500").expect(0);
     let ran = imitation.riops("run rows --batch 5 -c 2 --transactions 20 --warmup 0").expect(0);
     let ran = ran.stderr_contains("no setting plan_cache_mode");
@@ -303,7 +303,7 @@ fn a_run_names_what_the_release_lacks() {
 }
 
 #[test]
-fn behind_a_connection_manager_the_dataset_is_used_without_its_lock() {
+fn a_run_behind_a_connection_manager_uses_the_dataset_without_its_lock() {
     let imitation = Imitation::new("yb_pooled", Release::V2024_2);
     imitation.riops("prepare rows --rows 500").expect(0);
     // riops sends no settings to a pool.
@@ -325,14 +325,14 @@ fn behind_a_connection_manager_the_dataset_is_used_without_its_lock() {
         command("run rows --batch 5 -c 2 --transactions 20 --warmup 0 --protocol simple");
     command
         .env("RIOPS_DATABASE", format!("postgresql://u_trust@127.0.0.1:{}/yb_pooled", pooler.port));
-    let ran = CommandOutput::of(command.env("RIOPS_STORE", store)).expect(0);
+    let ran = CommandOutput::run(command.env("RIOPS_STORE", store)).expect(0);
     ran.stderr_contains("a connection pooler in transaction mode");
     let refused = |(_, sql): &(usize, String)| sql.contains("pg_try_advisory_xact_lock_shared");
     assert!(imitation.gateway.statements().iter().any(refused));
 }
 
 /// A dataset with all its parameters, small.
-fn small(workload: &str) -> DatasetPlan {
+fn small_dataset(workload: &str) -> DatasetPlan {
     match workload {
         "rows" => RowsDataset { rows: 50, tables: 2, ..RowsDataset::default() }.into(),
         "load" => LoadDataset { rows: 50, ..LoadDataset::default() }.into(),
@@ -356,7 +356,7 @@ impl Interrupted {
         }
     }
 
-    fn failing(&self, failure: Option<(Which, Failure)>) -> YugabyteDbGateway {
+    fn failing_gateway(&self, failure: Option<(Which, Failure)>) -> YugabyteDbGateway {
         gateway(&self.imitation.database, Release::V2_20, failure)
     }
 
@@ -367,7 +367,7 @@ impl Interrupted {
 
     fn prepare(&self, gateway: &YugabyteDbGateway, recreate: bool) -> Done {
         let request = Prepare {
-            dataset: small(self.workload),
+            dataset: small_dataset(self.workload),
             compared: Parameters::new(),
             recreate,
             connections: Some(2),
@@ -407,7 +407,7 @@ impl Interrupted {
 
     /// Runs `command` with each of its statements failing: with both errors and a broken connection, or if it is
     /// not `thorough` in one of these ways. If it fails, it must succeed when repeated, and `after` too.
-    fn each(
+    fn fail_each_statement(
         &self,
         thorough: bool,
         before: &dyn Fn(&Self),
@@ -415,7 +415,7 @@ impl Interrupted {
         after: &dyn Fn(&Self, &str),
     ) {
         before(self);
-        let sound = self.failing(None);
+        let sound = self.failing_gateway(None);
         command(self, &sound).unwrap();
         let count = sound.statements().len();
         self.require_clean("without failures");
@@ -423,16 +423,16 @@ impl Interrupted {
         let mismatches = [MISMATCH_IN_DETAIL, MISMATCH_IN_CONTEXT].map(Failure::Error);
         let breaks = [Failure::CloseBefore, Failure::CloseAfter, Failure::Kill];
         let (mut failed, mut tried) = (0, 0);
-        for number in 1..=count {
-            let all = [conflict, mismatches[number % 2], breaks[number % 3]];
-            let chosen = if thorough { &all[..] } else { &all[number % 2 + 1..][..1] };
+        for position in 1..=count {
+            let all = [conflict, mismatches[position % 2], breaks[position % 3]];
+            let chosen = if thorough { &all[..] } else { &all[position % 2 + 1..][..1] };
             for &failure in chosen {
                 tried += 1;
                 before(self);
-                let failing = self.failing(Some((Which::Number(number), failure)));
+                let failing = self.failing_gateway(Some((Which::Number(position), failure)));
                 let result = command(self, &failing);
-                let sent = failing.statements().get(number - 1).map(|(_, sql)| sql.clone());
-                let case = format!("statement {number} of {count}, {sent:?}, {failure:?}");
+                let sent = failing.statements().get(position - 1).map(|(_, sql)| sql.clone());
+                let case = format!("statement {position} of {count}, {sent:?}, {failure:?}");
                 let changes = ["create ", "alter ", "comment ", "drop "];
                 let is_change =
                     sent.is_some_and(|sql| changes.iter().any(|change| sql.starts_with(change)));
@@ -441,7 +441,7 @@ impl Interrupted {
                 }
                 if result.is_err() {
                     failed += 1;
-                    let repeated = command(self, &self.failing(None));
+                    let repeated = command(self, &self.failing_gateway(None));
                     repeated.unwrap_or_else(|error| panic!("{case}: {error}"));
                 }
                 after(self, &case);
@@ -456,10 +456,10 @@ impl Interrupted {
 /// The preparation must be complete, or the same command must complete it.
 fn preparation_survives_each_failed_statement(workload: &'static str) {
     let interrupted = Interrupted::new("prepares", workload);
-    interrupted.each(
+    interrupted.fail_each_statement(
         true,
         &|_| {},
-        &|each, gateway| each.prepare(gateway, false),
+        &|test, gateway| test.prepare(gateway, false),
         &Interrupted::require_complete,
     );
 }
@@ -482,10 +482,10 @@ fn preparation_of_oltp_survives_each_failed_statement() {
 #[test]
 fn a_new_preparation_of_oltp_survives_each_failed_statement() {
     let interrupted = Interrupted::new("recreates", "oltp");
-    interrupted.each(
+    interrupted.fail_each_statement(
         false,
-        &|each| each.prepare(&each.failing(None), false).unwrap(),
-        &|each, gateway| each.prepare(gateway, true),
+        &|test| test.prepare(&test.failing_gateway(None), false).unwrap(),
+        &|test, gateway| test.prepare(gateway, true),
         &Interrupted::require_complete,
     );
 }
@@ -493,10 +493,10 @@ fn a_new_preparation_of_oltp_survives_each_failed_statement() {
 #[test]
 fn cleanup_survives_each_failed_statement() {
     let interrupted = Interrupted::new("cleans", "rows");
-    interrupted.each(
+    interrupted.fail_each_statement(
         false,
-        &|each| each.prepare(&each.failing(None), false).unwrap(),
-        &|each, gateway| each.cleanup(gateway),
+        &|test| test.prepare(&test.failing_gateway(None), false).unwrap(),
+        &|test, gateway| test.cleanup(gateway),
         &|_, _| {},
     );
 }
@@ -504,14 +504,14 @@ fn cleanup_survives_each_failed_statement() {
 #[test]
 fn cleanup_after_a_killed_preparation_leaves_nothing() {
     let interrupted = Interrupted::new("killed", "oltp");
-    let sound = interrupted.failing(None);
+    let sound = interrupted.failing_gateway(None);
     interrupted.prepare(&sound, false).unwrap();
     let count = sound.statements().len();
     interrupted.require_clean("without failures");
-    for number in 1..=count {
-        let killing = interrupted.failing(Some((Which::Number(number), Failure::Kill)));
-        assert!(interrupted.prepare(&killing, false).is_err(), "statement {number} of {count}");
-        interrupted.require_clean(&format!("killed before statement {number} of {count}"));
+    for position in 1..=count {
+        let killing = interrupted.failing_gateway(Some((Which::Number(position), Failure::Kill)));
+        assert!(interrupted.prepare(&killing, false).is_err(), "statement {position} of {count}");
+        interrupted.require_clean(&format!("killed before statement {position} of {count}"));
     }
 }
 
@@ -550,7 +550,7 @@ fn commits_in_flight_on_a_lost_node_have_an_unknown_outcome() {
         .collect();
     let nodes: Vec<_> = (1..)
         .zip(&gateways)
-        .map(|(number, each)| (format!("127.0.0.{number}"), each.port()))
+        .map(|(address, gateway)| (format!("127.0.0.{address}"), gateway.port()))
         .collect();
     for node in 0..3 {
         cluster.execute(
@@ -567,11 +567,11 @@ fn commits_in_flight_on_a_lost_node_have_an_unknown_outcome() {
         command.env("RIOPS_DATABASE", &url);
         command
     };
-    CommandOutput::of(&mut riops("prepare oltp --table-size 1000")).expect(0);
+    CommandOutput::run(&mut riops("prepare oltp --table-size 1000")).expect(0);
     cluster.share("sbtest1");
     let line =
         "run oltp multi-insert -c 9 -j 2 --warmup 0 --interval 200ms -t 1h --reconnect-timeout 1m";
-    let child = until(&mut riops(line), "thds: 9");
+    let child = start_until(&mut riops(line), "thds: 9");
     gateways[1].fail_storage();
     while gateways[1].failed_commits() < 10 {
         std::thread::yield_now();
@@ -583,13 +583,13 @@ fn commits_in_flight_on_a_lost_node_have_an_unknown_outcome() {
     kill(child.id(), "-INT");
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stdout));
-    let record = CommandOutput::of(&mut riops("runs show last --output json")).expect(0).json();
+    let record = CommandOutput::run(&mut riops("runs show last --output json")).expect(0).json();
     let stage = &record["stages"][0];
     // Each is unknown, none failed. Only transactions that had not sent their commit failed with the connection.
     let errors = stage["errors"].as_array().unwrap();
     let requests = errors.iter().find(|error| error["sqlstate"] == "XX000").unwrap();
     assert!(requests["count"].as_u64() >= Some(10), "{errors:?}");
     assert!(stage["unknown_commits"].as_u64() >= requests["count"].as_u64(), "{stage}");
-    let verified = CommandOutput::of(&mut riops("verify oltp")).expect(0);
+    let verified = CommandOutput::run(&mut riops("verify oltp")).expect(0);
     assert!(!verified.stdout.contains("WRONG"), "{}", verified.stdout);
 }

@@ -9,7 +9,7 @@ use riops::store::{self, StoreLocation};
 use crate::fixture::{CommandOutput, command, folder};
 
 /// Stores the frozen records of all workloads, two of them with a label and a tag.
-fn stored(name: &str) -> (PathBuf, Vec<Record>) {
+fn store_frozen_records(name: &str) -> (PathBuf, Vec<Record>) {
     let folder = folder(name);
     let location = StoreLocation::File(folder.join("runs.sqlite"));
     let store = store::open(&location, &Interrupt::new()).unwrap();
@@ -30,12 +30,12 @@ fn stored(name: &str) -> (PathBuf, Vec<Record>) {
 
 fn report(folder: &Path, line: &str) -> CommandOutput {
     let mut command = command(&format!("report {line}"));
-    CommandOutput::of(command.env("RIOPS_STORE", folder.join("runs.sqlite")).current_dir(folder))
+    CommandOutput::run(command.env("RIOPS_STORE", folder.join("runs.sqlite")).current_dir(folder))
 }
 
 #[test]
 fn a_label_or_a_tag_selects_several_runs_each_once() {
-    let (folder, _) = stored("report-selection");
+    let (folder, _) = store_frozen_records("report-selection");
     for runs in ["nightly", "branch=main", "branch", "nightly branch=main"] {
         let page = report(&folder, &format!("{runs} -o html")).expect(0).stdout;
         assert_eq!(page.matches("aria-label=\"Run ").count(), 2, "{runs}");
@@ -47,7 +47,7 @@ fn a_label_or_a_tag_selects_several_runs_each_once() {
 
 #[test]
 fn the_page_of_every_workload_is_one_file_without_requests() {
-    let (folder, records) = stored("report-page");
+    let (folder, records) = store_frozen_records("report-page");
     for record in records {
         let page = report(&folder, &format!("{} -o html", record.id)).expect(0).stdout;
         assert!(page.contains("default-src &#x27;none&#x27;"), "{}", record.workload);
@@ -58,7 +58,7 @@ fn the_page_of_every_workload_is_one_file_without_requests() {
 
 #[test]
 fn a_report_can_be_markdown_and_images() {
-    let (folder, records) = stored("report-forms");
+    let (folder, records) = store_frozen_records("report-forms");
     let rows = records[0].id;
     let text = report(&folder, &format!("{rows} -o markdown")).expect(0).stdout;
     assert!(text.starts_with("## riops: rows · nightly\n"), "{text}");
@@ -77,11 +77,11 @@ fn a_report_can_be_markdown_and_images() {
 
 #[test]
 fn each_form_is_written_to_its_file_whatever_happens_to_the_others() {
-    let (folder, records) = stored("report-outputs");
+    let (folder, records) = store_frozen_records("report-outputs");
     let show = |outputs: &str| {
         let mut command = command(&format!("runs show {} {outputs}", records[0].id));
         let store = folder.join("runs.sqlite");
-        CommandOutput::of(command.env("RIOPS_STORE", store).current_dir(&folder))
+        CommandOutput::run(command.env("RIOPS_STORE", store).current_dir(&folder))
     };
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let shown = show("-o json -o csv=a.csv -o html=a.html -o text=a.txt -o png=charts").expect(0);

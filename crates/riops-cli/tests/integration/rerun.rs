@@ -6,21 +6,21 @@ use riops_testkit::{Fault, PORT, Proxy};
 use serde_json::Value;
 
 use crate::fixture::{CommandOutput, Database, database, folder};
-use crate::server::on;
+use crate::server::command_on;
 
 /// A fixed number of reads and updates in one session. With several sessions, the faster ones would run more
 /// transactions, and the statements would differ between runs.
 const SHORT: &str = "run rows --rows 2000 --batch 3 --update-percent 40 -c 1 --warmup 0 \
                      --transactions 60 --seed 11 --interval 100ms --output json";
 
-fn prepared(name: &str) -> Database {
+fn prepare_database(name: &str) -> Database {
     let database = database(name);
     database.riops("prepare rows --rows 2000 --seed 1").expect(0);
     database
 }
 
 /// Runs the command on the database through the proxy.
-fn through(proxy: &Proxy, database: &Database, line: &str) -> CommandOutput {
+fn run_through(proxy: &Proxy, database: &Database, line: &str) -> CommandOutput {
     let conninfo = &database.conninfo;
     let url = format!(
         "host={} port={PORT} user={} dbname={}",
@@ -30,7 +30,7 @@ fn through(proxy: &Proxy, database: &Database, line: &str) -> CommandOutput {
     );
     let mut command = database.command(line);
     command.env("RIOPS_DATABASE", url);
-    CommandOutput::of(&mut command)
+    CommandOutput::run(&mut command)
 }
 
 /// Returns the Bind messages of a connection: statement names and parameter values.
@@ -57,10 +57,10 @@ fn transactions(proxy: &Proxy) -> Vec<Vec<Vec<u8>>> {
 
 #[test]
 fn rerun_sends_the_same_statements_byte_for_byte() {
-    let database = prepared("rerun_bytes");
-    let proxy = Proxy::to(Path::new(&database.conninfo.address()), |_| Fault::None).unwrap();
-    let first = through(&proxy, &database, SHORT).expect(0).json();
-    let again = through(&proxy, &database, "runs rerun --output json").expect(0);
+    let database = prepare_database("rerun_bytes");
+    let proxy = Proxy::start_for(Path::new(&database.conninfo.address()), |_| Fault::None).unwrap();
+    let first = run_through(&proxy, &database, SHORT).expect(0).json();
+    let again = run_through(&proxy, &database, "runs rerun --output json").expect(0);
     let without_dataset = |record: &Value| {
         let mut plan = record["plan"].clone();
         plan.as_object_mut().unwrap().remove("dataset");
@@ -70,7 +70,7 @@ fn rerun_sends_the_same_statements_byte_for_byte() {
     assert_eq!(again.json()["plan"]["dataset"]["rows"], 2000);
     assert_ne!(again.json()["id"], first["id"]);
     assert!(!again.stderr.contains("differs from the stored run"), "{}", again.stderr);
-    let other = through(&proxy, &database, "runs rerun --seed 12 --output json").expect(0);
+    let other = run_through(&proxy, &database, "runs rerun --seed 12 --output json").expect(0);
     assert!(other.stderr.contains("seed: 11, now 12"), "{}", other.stderr);
     let runs = transactions(&proxy);
     let [first, again, other] = runs.as_slice() else { panic!("{} runs", runs.len()) };
@@ -82,16 +82,16 @@ fn rerun_sends_the_same_statements_byte_for_byte() {
 
 #[test]
 fn run_from_a_dumped_plan_sends_the_same_statements() {
-    let database = prepared("rerun_file");
-    let proxy = Proxy::to(Path::new(&database.conninfo.address()), |_| Fault::None).unwrap();
+    let database = prepare_database("rerun_file");
+    let proxy = Proxy::start_for(Path::new(&database.conninfo.address()), |_| Fault::None).unwrap();
     let plan = database.riops(&format!("{SHORT} --dump-plan")).expect(0);
     assert_eq!(database.value("select 1 from riops.run"), None);
     let file = folder("plan").join("plan.json");
     std::fs::write(&file, &plan.stdout).unwrap();
     let line = format!("run --plan {} --output json", file.display());
-    let record = through(&proxy, &database, &line).expect(0).json();
+    let record = run_through(&proxy, &database, &line).expect(0).json();
     assert_eq!(record["plan"], plan.json());
-    through(&proxy, &database, SHORT).expect(0);
+    run_through(&proxy, &database, SHORT).expect(0);
     let runs = transactions(&proxy);
     assert!(runs.len() == 2 && runs[0] == runs[1], "{} runs", runs.len());
 }
@@ -144,7 +144,7 @@ fn rejects_invalid_plans_with_the_reason() {
 
 #[test]
 fn rerun_rejects_or_prints_differences_from_the_stored_run() {
-    let database = prepared("rerun_differs");
+    let database = prepare_database("rerun_differs");
     database.riops(SHORT).expect(0);
     database.riops("prepare rows --rows 3000 --seed 1 --recreate").expect(0);
     database.riops("runs rerun").expect(2).stderr_contains("--rows 3000, not 2000");
@@ -158,7 +158,7 @@ fn rerun_rejects_or_prints_differences_from_the_stored_run() {
 
 #[test]
 fn rerun_prepares_a_dataset_with_the_same_parameters() {
-    let database = prepared("rerun_prepares");
+    let database = prepare_database("rerun_prepares");
     database.riops("run rows -c 1 --warmup 0 --transactions 20").expect(0);
     database.riops("cleanup rows").expect(0);
     database.riops("runs rerun").expect(1).stderr_contains("--prepare");
@@ -167,7 +167,7 @@ fn rerun_prepares_a_dataset_with_the_same_parameters() {
 }
 
 /// Runs the command, reruns the stored run, and returns both records.
-fn twice(database: &Database, line: &str) -> (Value, Value) {
+fn run_and_rerun(database: &Database, line: &str) -> (Value, Value) {
     let first = database.riops(&format!("{line} --output json")).expect(0).json();
     let again = database.riops("runs rerun --output json").expect(0).json();
     (first, again)
@@ -177,21 +177,23 @@ fn twice(database: &Database, line: &str) -> (Value, Value) {
 fn every_workload_can_be_rerun() {
     let database = database("rerun_all");
     let short = "-c 1 --warmup 0 --transactions 20";
-    let (first, again) = twice(&database, "run load --rows 3000 --method copy --drop");
+    let (first, again) = run_and_rerun(&database, "run load --rows 3000 --method copy --drop");
     assert_eq!(again["stages"][0]["rows"], first["stages"][0]["rows"]);
     // The loaded table remains, so the next load has to drop it.
     database.riops("run load --rows 3000 --method copy --drop --seed 4").expect(0);
-    let (first, again) = twice(&database, &format!("run point {short} --op mixed:50/50"));
+    let (first, again) = run_and_rerun(&database, &format!("run point {short} --op mixed:50/50"));
     assert_eq!(again["point"], first["point"]);
     assert_eq!(again["plan"]["seed"], first["plan"]["seed"]);
-    let (first, again) =
-        twice(&database, &format!("run oltp {short} --prepare --tables 2 --table-size 500"));
+    let (first, again) = run_and_rerun(
+        &database,
+        &format!("run oltp {short} --prepare --tables 2 --table-size 500"),
+    );
     assert_eq!(again["plan"]["oltp"], first["plan"]["oltp"]);
     // The first run has moved rows.
     for field in ["id", "oltp"] {
         assert_eq!(again["target"]["dataset"][field], first["target"]["dataset"][field]);
     }
-    let (first, again) = twice(&database, "run cbc --size 0.02 --place schema");
+    let (first, again) = run_and_rerun(&database, "run cbc --size 0.02 --place schema");
     assert_eq!(again["plan"]["cbc"], first["plan"]["cbc"]);
     database.riops("run load --rows 3000 --drop").expect(0);
     database.riops("run load --rows 3000 --drop --label last").expect(0);
@@ -204,15 +206,15 @@ fn every_workload_can_be_rerun() {
 #[test]
 fn a_rerun_on_the_default_server_names_another_server_of_the_stored_run() {
     let home = folder("rerun-default");
-    let database = prepared("rerun_other");
+    let database = prepare_database("rerun_other");
     let short = "run rows --rows 2000 --batch 3 --warmup 0 --duration 100ms --interval 100ms";
-    let mut first = on(&home, short);
+    let mut first = command_on(&home, short);
     let first = first.env_remove("RIOPS_SERVER_DATA").env_remove("RIOPS_SERVER_SET");
-    CommandOutput::of(first.env("RIOPS_DATABASE", &database.url)).expect(0);
-    let again = CommandOutput::of(&mut on(&home, "runs rerun --prepare")).expect(0);
+    CommandOutput::run(first.env("RIOPS_DATABASE", &database.url)).expect(0);
+    let again = CommandOutput::run(&mut command_on(&home, "runs rerun --prepare")).expect(0);
     let notice = "warning: the stored run used database rerun_other on ";
     assert!(again.stderr.contains(notice), "{}", again.stderr);
     assert!(again.stderr.contains("this run uses database postgres on "), "{}", again.stderr);
-    let same = CommandOutput::of(&mut on(&home, "runs rerun")).expect(0);
+    let same = CommandOutput::run(&mut command_on(&home, "runs rerun")).expect(0);
     assert!(!same.stderr.contains("the stored run used"), "{}", same.stderr);
 }

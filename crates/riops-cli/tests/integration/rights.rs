@@ -3,10 +3,10 @@
 use crate::fixture::{CommandOutput, Database, command, database, folder};
 
 /// A command as the role, which is created without privileges.
-fn as_role(database: &Database, role: &str, line: &str) -> CommandOutput {
+fn run_as_role(database: &Database, role: &str, line: &str) -> CommandOutput {
     let url = database.url.replace("postgresql://postgres@", &format!("postgresql://{role}@"));
     let mut command = command(line);
-    CommandOutput::of(command.env("RIOPS_DATABASE", url).env("RIOPS_STORE", &database.store))
+    CommandOutput::run(command.env("RIOPS_DATABASE", url).env("RIOPS_STORE", &database.store))
 }
 
 /// Executes the statements of the hint.
@@ -21,7 +21,7 @@ fn the_grant_of_the_hint_lets_a_role_prepare() {
     let database = database("rights_prepare");
     database.connect().execute("create role \"rights Creator\" login").unwrap();
     let prepare =
-        |code| as_role(&database, "rights%20Creator", "prepare rows --rows 100").expect(code);
+        |code| run_as_role(&database, "rights%20Creator", "prepare rows --rows 100").expect(code);
     let refused = prepare(1);
     let grants = grant(&database, &refused);
     assert_eq!(grants, "grant create on database rights_prepare to \"rights Creator\"");
@@ -35,7 +35,7 @@ fn the_grants_of_the_hint_let_a_role_read_and_then_update() {
     database.connect().execute("create role rights_runner login").unwrap();
     let read = "run rows --transactions 20 --warmup 0 --batch 10 -c 1";
     let update = format!("{read} --update-percent 50");
-    let run = |line: &str, code| as_role(&database, "rights_runner", line).expect(code);
+    let run = |line: &str, code| run_as_role(&database, "rights_runner", line).expect(code);
     let grants = grant(&database, &run(read, 1));
     assert_eq!(
         grants,
@@ -54,11 +54,12 @@ fn grants_without_the_refused_object_are_not_suggested() {
     database.riops("prepare script").expect(0);
     database.connect().execute("create role rights_outsider login").unwrap();
     let refused =
-        as_role(&database, "rights_outsider", "run script -b select-only --no-verify").expect(1);
+        run_as_role(&database, "rights_outsider", "run script -b select-only --no-verify")
+            .expect(1);
     assert!(refused.stderr.contains("permission denied for table pgbench_"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("grant usage on schema riops"), "{}", refused.stderr);
     // The examination of the server needs no dataset.
-    let examined = as_role(&database, "rights_outsider", "doctor").expect(0);
+    let examined = run_as_role(&database, "rights_outsider", "doctor").expect(0);
     assert!(examined.stdout.contains("PostgreSQL"), "{}", examined.stdout);
 }
 
@@ -69,13 +70,13 @@ fn a_role_that_must_not_connect_gets_that_grant() {
     admin
         .execute("create role rights_stranger login; revoke connect on database rights_connect from public")
         .unwrap();
-    let refused = as_role(&database, "rights_stranger", "run rows").expect(1);
+    let refused = run_as_role(&database, "rights_stranger", "run rows").expect(1);
     let text = "grant connect on database \"rights_connect\" to \"rights_stranger\"";
     refused.stderr_contains(text);
 }
 
 #[test]
-fn a_role_whose_connections_are_limited_needs_none_besides_those_of_its_sessions() {
+fn a_role_with_limited_connections_needs_only_the_connections_of_its_sessions() {
     let database = database("few_connections");
     let sql = "create role few_connections login connection limit 2";
     database.connect().execute(sql).unwrap();
@@ -84,7 +85,7 @@ fn a_role_whose_connections_are_limited_needs_none_besides_those_of_its_sessions
     let run = |sessions: u32| {
         let plan = format!("-c {sessions} --transactions 20 --warmup 0 --no-store");
         let line = format!("run script -f {} {plan}", script.display());
-        as_role(&database, "few_connections", &line)
+        run_as_role(&database, "few_connections", &line)
     };
     run(2).expect(0).stderr_contains("the counters of the database are not read");
     run(3).expect(1).stderr_contains("connections that the run needs at a time: 3");

@@ -3,11 +3,11 @@
 use riops::host::Interrupt;
 use riops::server::Connection;
 
-use crate::fixture::{CommandOutput, Database, database, tcp_url, until};
+use crate::fixture::{CommandOutput, Database, database, start_until, tcp_url};
 
 const SHORT: &str = "--transactions 200 --warmup 0 --interval 100ms";
 
-fn prepared(name: &str, options: &str) -> Database {
+fn prepare_database(name: &str, options: &str) -> Database {
     let database = database(name);
     database.riops(&format!("prepare rows {options}")).expect(0);
     database
@@ -35,7 +35,7 @@ fn keys_are_exactly_1_to_rows_for_every_batch_size_and_order() {
 
 #[test]
 fn rows_are_scattered_by_default_and_sorted_with_order_key() {
-    let database = prepared("correlation", "--rows 20000 --connections 1");
+    let database = prepare_database("correlation", "--rows 20000 --connections 1");
     let correlation = |database: &Database| -> f64 {
         database
             .value("select correlation from pg_stats where tablename = 'rows_0001' and attname = 'mykey'")
@@ -50,7 +50,7 @@ fn rows_are_scattered_by_default_and_sorted_with_order_key() {
 
 #[test]
 fn keeps_an_identical_dataset_and_requires_recreate_for_another() {
-    let database = prepared("same_dataset", "--rows 500 --seed 7");
+    let database = prepare_database("same_dataset", "--rows 500 --seed 7");
     let id = || database.value("select id from riops.dataset");
     let first = id();
     let again = database.riops("prepare rows --rows 500").expect(0);
@@ -69,7 +69,7 @@ fn keeps_an_identical_dataset_and_requires_recreate_for_another() {
 
 #[test]
 fn a_run_measures_reads_and_stores_the_record() {
-    let database = prepared("reads", "--rows 5000");
+    let database = prepare_database("reads", "--rows 5000");
     let run = database
         .riops(&format!(
             "run rows {SHORT} -c 3 -j 2 --batch 100 --output json --label one --tag a=b --seed 5"
@@ -110,14 +110,14 @@ fn a_run_measures_reads_and_stores_the_record() {
 
 #[test]
 fn the_record_shows_how_the_rate_changed() {
-    let database = prepared("steadiness", "--rows 5000");
+    let database = prepare_database("steadiness", "--rows 5000");
     let line = "run rows --batch 10 -c 1 --duration 1500ms --warmup 0 --interval 100ms";
     let run = database.riops(&format!("{line} --output json")).expect(0).json();
-    let found = &run["stages"][0]["steadiness"];
-    assert!(found["intervals"].as_u64().unwrap() >= 10, "{found}");
-    assert!(found["steady"].is_boolean(), "{found}");
+    let steadiness = &run["stages"][0]["steadiness"];
+    assert!(steadiness["intervals"].as_u64().unwrap() >= 10, "{steadiness}");
+    assert!(steadiness["steady"].is_boolean(), "{steadiness}");
     for field in ["first_fifth_rows_per_s", "last_fifth_transactions_per_s"] {
-        assert!(found[field].as_f64().unwrap() > 0.0, "{field}: {found}");
+        assert!(steadiness[field].as_f64().unwrap() > 0.0, "{field}: {steadiness}");
     }
     let few = "run rows --transactions 50 -c 1 --warmup 0 --output json";
     let few = database.riops(few).expect(0).json();
@@ -126,7 +126,7 @@ fn the_record_shows_how_the_rate_changed() {
 
 #[test]
 fn verifies_the_updates_in_the_database_after_the_run() {
-    let database = prepared("updates", "--rows 3000 --tables 2");
+    let database = prepare_database("updates", "--rows 3000 --tables 2");
     for (options, percent) in [
         ("--update-percent 100", 100),
         ("--update-percent 42 --update-batch 7", 42),
@@ -142,8 +142,8 @@ fn verifies_the_updates_in_the_database_after_the_run() {
         let acknowledged = |name: &str| -> u64 {
             operations
                 .iter()
-                .filter(|each| each["name"] == name)
-                .map(|each| each["acknowledged_rows"].as_u64().unwrap())
+                .filter(|operation| operation["name"] == name)
+                .map(|operation| operation["acknowledged_rows"].as_u64().unwrap())
                 .sum()
         };
         let (read, updated) = (acknowledged("read"), acknowledged("update"));
@@ -159,7 +159,7 @@ fn verifies_the_updates_in_the_database_after_the_run() {
 
 #[test]
 fn verify_detects_a_lost_row_and_a_lost_update() {
-    let database = prepared("lost", "--rows 1000");
+    let database = prepare_database("lost", "--rows 1000");
     let mut connection = database.connect();
     connection.execute("update riops.rows_0001 set scratch = scratch - 1 where mykey = 5").unwrap();
     let verified = database.riops("verify rows").expect(3);
@@ -188,7 +188,7 @@ fn verify_detects_a_lost_row_and_a_lost_update() {
 
 #[test]
 fn index_only_runs_with_updates_have_the_expected_access_paths() {
-    let database = prepared("index_only", "--rows 3000 --primary-key");
+    let database = prepare_database("index_only", "--rows 3000 --primary-key");
     let run = database
         .riops(&format!(
             "run rows {SHORT} --batch 50 --index-only --update-percent 10 --output json"
@@ -210,7 +210,7 @@ fn index_only_runs_with_updates_have_the_expected_access_paths() {
 
 #[test]
 fn a_missing_index_stops_the_run_before_the_measurement_and_shows_the_plan() {
-    let database = prepared("no_index", "--rows 2000");
+    let database = prepare_database("no_index", "--rows 2000");
     database.connect().execute("drop index riops.rows_0001_asc_mykey").unwrap();
     let run = database.riops("run rows --duration 1h --batch 10").expect(3);
     assert_eq!(run.stdout, "");
@@ -220,7 +220,7 @@ fn a_missing_index_stops_the_run_before_the_measurement_and_shows_the_plan() {
 
 #[test]
 fn a_dataset_with_a_missing_table_is_rejected() {
-    let database = prepared("missing_table", "--rows 500 --tables 2");
+    let database = prepare_database("missing_table", "--rows 500 --tables 2");
     database.connect().execute("drop table riops.rows_0001").unwrap();
     for line in ["run rows --batch 5", "prepare rows --rows 500 --tables 2", "verify rows"] {
         database
@@ -240,9 +240,9 @@ fn a_dataset_with_a_missing_table_is_rejected() {
 
 #[test]
 fn a_plan_change_during_the_run_makes_it_invalid_and_shows_both_plans() {
-    let database = prepared("plan_change", "--rows 2000");
+    let database = prepare_database("plan_change", "--rows 2000");
     let run = &mut database.command("run rows --duration 2s --warmup 0 -c 1 --batch 10");
-    let child = until(run, "measuring");
+    let child = start_until(run, "measuring");
     // The session replans as soon as the index is dropped. Before the run, the access path was as expected.
     database.connect().execute("drop index riops.rows_0001_asc_mykey").unwrap();
     let run = CommandOutput::from(child.wait_with_output().unwrap()).expect(3);
@@ -256,7 +256,7 @@ fn a_plan_change_during_the_run_makes_it_invalid_and_shows_both_plans() {
 
 #[test]
 fn a_run_uses_the_registered_dataset_and_rejects_contradicting_options() {
-    let database = prepared("contradiction", "--rows 700 --tables 2");
+    let database = prepare_database("contradiction", "--rows 700 --tables 2");
     database.riops(&format!("run rows {SHORT} --rows 700 --batch 5")).expect(0);
     database
         .riops(&format!("run rows {SHORT} --rows 800 --batch 5"))
@@ -282,7 +282,7 @@ fn a_run_creates_the_dataset_only_with_the_prepare_option() {
 
 #[test]
 fn cleanup_drops_only_objects_created_by_prepare() {
-    let database = prepared("cleaned", "--rows 100 --tables 3");
+    let database = prepare_database("cleaned", "--rows 100 --tables 3");
     let mut connection = database.connect();
     connection.execute("create table riops.mine as select 1 as one; create table public.rows_0001 as select 1 as one").unwrap();
     let cleaned = database.riops("cleanup rows").expect(0);
@@ -323,7 +323,7 @@ fn a_table_not_created_by_riops_is_neither_dropped_nor_measured() {
 
 #[test]
 fn an_incomplete_dataset_is_not_measured_and_is_recreated_with_its_parameters() {
-    let database = prepared("unfinished", "--rows 900 --order key");
+    let database = prepare_database("unfinished", "--rows 900 --order key");
     database.connect().execute("update riops.dataset set state = 'loading'; delete from riops.rows_0001 where mykey > 500").unwrap();
     database.riops(&format!("run rows {SHORT} --batch 5")).expect(1).stderr_contains("incomplete");
     database.riops("verify rows").expect(1).stderr_contains("incomplete");
@@ -333,7 +333,7 @@ fn an_incomplete_dataset_is_not_measured_and_is_recreated_with_its_parameters() 
 
 #[test]
 fn concurrent_runs_share_a_dataset_and_prevent_its_replacement() {
-    let database = prepared("shared_use", "--rows 2000");
+    let database = prepare_database("shared_use", "--rows 2000");
     std::thread::scope(|scope| {
         let runs: Vec<_> = (0..2)
             .map(|_| {
@@ -359,7 +359,7 @@ fn concurrent_runs_share_a_dataset_and_prevent_its_replacement() {
 
 #[test]
 fn runs_over_tcp_with_a_password() {
-    let database = prepared("over_tcp", "--rows 1000");
+    let database = prepare_database("over_tcp", "--rows 1000");
     let url = tcp_url("over_tcp");
     let run = database
         .riops(&format!("run rows {SHORT} --batch 10 --database {url} --output json"))
@@ -376,7 +376,7 @@ fn runs_over_tcp_with_a_password() {
 
 #[test]
 fn accepts_the_option_names_of_other_benchmark_tools() {
-    let database = prepared("option_names", "--rows 1000");
+    let database = prepare_database("option_names", "--rows 1000");
     let run = database
         .riops("run rows --threads=2 --time=0.2 --warmup_time=0 --report_interval=0.1 --batch=10 --output=json --rand_seed=9")
         .expect(0);
@@ -388,7 +388,7 @@ fn accepts_the_option_names_of_other_benchmark_tools() {
 
 #[test]
 fn an_index_only_run_is_invalid_if_it_visits_the_table() {
-    let database = prepared("table_visits", "--rows 3000");
+    let database = prepare_database("table_visits", "--rows 3000");
     let mut connection = database.connect();
     connection.execute("alter table riops.rows_0001 set (autovacuum_enabled = off)").unwrap();
     connection.execute("update riops.rows_0001 set scratch = scratch").unwrap();
@@ -397,7 +397,7 @@ fn an_index_only_run_is_invalid_if_it_visits_the_table() {
     // are detected.
     let run =
         &mut database.command("run rows --duration 2s --warmup 0 -c 1 --batch 100 --index-only");
-    let child = until(run, "measuring");
+    let child = start_until(run, "measuring");
     connection.execute("update riops.rows_0001 set scratch = scratch").unwrap();
     let run = CommandOutput::from(child.wait_with_output().unwrap()).expect(3);
     assert!(run.stdout.contains("Heap Fetches: "), "{}", run.stdout);
@@ -405,14 +405,14 @@ fn an_index_only_run_is_invalid_if_it_visits_the_table() {
 
 #[test]
 fn an_invalid_order_is_rejected_before_the_old_dataset_is_dropped() {
-    let database = prepared("bad_order", "--rows 300");
+    let database = prepare_database("bad_order", "--rows 300");
     database
         .riops("prepare rows --rows 300 --recreate --order nosuchcolumn")
         .expect(1)
         .stderr_contains("nosuchcolumn");
     let mut injection = database.command("prepare rows --rows 300 --recreate");
     injection.args(["--order", "mykey; create table public.injected (); select 1"]);
-    CommandOutput::of(&mut injection).expect(1).stderr_contains("cannot insert multiple commands");
+    CommandOutput::run(&mut injection).expect(1).stderr_contains("cannot insert multiple commands");
     assert_eq!(
         database.value("select count(*) from pg_tables where tablename = 'injected'").as_deref(),
         Some("0")
@@ -422,7 +422,7 @@ fn an_invalid_order_is_rejected_before_the_old_dataset_is_dropped() {
 
 #[test]
 fn rejects_yugabytedb_options_on_postgresql() {
-    let database = prepared("not_yugabytedb", "--rows 500");
+    let database = prepare_database("not_yugabytedb", "--rows 500");
     for line in [
         "prepare rows --recreate --rows 500 --tablets 3",
         "prepare rows --recreate --rows 500 --index-tablets 3",
@@ -438,9 +438,9 @@ fn rejects_yugabytedb_options_on_postgresql() {
 
 #[test]
 fn a_stage_that_fails_to_start_keeps_the_earlier_stages() {
-    let database = prepared("next_stage", "--rows 2000");
+    let database = prepare_database("next_stage", "--rows 2000");
     let run = &mut database.command("run rows --batch 10,20 --duration 1s --warmup 0 -c 1");
-    let child = until(run, "measuring");
+    let child = start_until(run, "measuring");
     database
         .connect()
         .execute("alter index riops.rows_0001_asc_mykey rename to elsewhere")
@@ -454,7 +454,7 @@ fn a_stage_that_fails_to_start_keeps_the_earlier_stages() {
 
 #[test]
 fn accepts_a_dataset_registered_by_an_older_version() {
-    let database = prepared("older_version", "--rows 500");
+    let database = prepare_database("older_version", "--rows 500");
     database
         .connect()
         .execute("update riops.dataset set parameters = (parameters::jsonb - 'layout' - 'tablets' - 'index_tablets' - 'non_transactional')::text")

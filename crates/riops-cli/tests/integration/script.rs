@@ -21,7 +21,7 @@ fn pgbench(database: &Database, arguments: &[&str], script: &str) -> CommandOutp
     let mut command = Command::new(program);
     let seed = format!("--random-seed={SEED}");
     command.args(["-n", "-t", "1", &seed, "-f"]).arg(&file).args(arguments).arg(&database.url);
-    CommandOutput::of(&mut command)
+    CommandOutput::run(&mut command)
 }
 
 /// Expressions of any form, most of which have a value.
@@ -70,7 +70,7 @@ fn expressions() -> impl Strategy<Value = String> {
 const VARIABLES: &str = "\\set i 7\n\\set d 2.5\n\\set t 1 = 1\n\\set n null\n";
 
 /// Returns the commands that evaluate and debug these expressions.
-fn debugging(expressions: &[String]) -> String {
+fn debug_commands(expressions: &[String]) -> String {
     let lines: Vec<_> =
         expressions.iter().map(|expression| format!("\\set x debug({expression})\n")).collect();
     lines.concat()
@@ -78,8 +78,8 @@ fn debugging(expressions: &[String]) -> String {
 
 /// Evaluates expressions as one client does; debugged values are written as by pgbench. An expression with an error
 /// ends the list.
-fn evaluated(expressions: &[String]) -> Result<Vec<String>, String> {
-    let text = debugging(expressions);
+fn evaluate_all(expressions: &[String]) -> Result<Vec<String>, String> {
+    let text = debug_commands(expressions);
     let mut names = Names::default();
     let script = parse("script", &format!("{VARIABLES}{text}"), &mut names)
         .map_err(|errors| errors[0].to_string())?;
@@ -88,11 +88,11 @@ fn evaluated(expressions: &[String]) -> Result<Vec<String>, String> {
     let default_seed = names.slot("default_seed");
     let mut variables = Variables::new(&names);
     variables.set(default_seed, Value::Int(base.bits().cast_signed()));
-    let mut found = Vec::new();
+    let mut values = Vec::new();
     for command in &script.commands {
         let Action::Set(slot, expression) = &command.action else { unreachable!() };
         let mut debug = |value: Value| {
-            found.push(match value.kind() {
+            values.push(match value.kind() {
                 Type::Null => "null".to_owned(),
                 kind => format!("{kind} {value}"),
             });
@@ -102,10 +102,10 @@ fn evaluated(expressions: &[String]) -> Result<Vec<String>, String> {
         let value = value.map_err(|error| error.describe(&names, &variables))?;
         variables.set(*slot, value);
     }
-    Ok(found)
+    Ok(values)
 }
 
-fn debugged(stderr: &str) -> Vec<String> {
+fn debugged_values(stderr: &str) -> Vec<String> {
     let values =
         stderr.lines().filter_map(|line| line.split_once("debug(script=")?.1.split_once("): "));
     values.map(|(_, value)| value.to_owned()).collect()
@@ -113,11 +113,11 @@ fn debugged(stderr: &str) -> Vec<String> {
 
 /// Runs a command without a server.
 fn riops(line: &str) -> CommandOutput {
-    CommandOutput::of(&mut fixture::command(line))
+    CommandOutput::run(&mut fixture::command(line))
 }
 
 /// Writes a script of this test and returns its path.
-fn written(name: &str, text: &str) -> String {
+fn write_script(name: &str, text: &str) -> String {
     let file = folder(&format!("script_{name}")).join(format!("{name}.sql"));
     std::fs::write(&file, text).unwrap();
     file.to_str().unwrap().to_owned()
@@ -127,7 +127,7 @@ fn written(name: &str, text: &str) -> String {
 fn check_shows_statements_with_types_and_plans() {
     let database = database("script_check");
     database.connect().execute("create table t (a int primary key, b text)").unwrap();
-    let file = written(
+    let file = write_script(
         "good",
         "\\set a random(1, 10 * :scale)\nbegin;\nselect b from t\n where a = :a and b <> :name;\n\
          update t set b = :name where a = :a \\; select 1;\nend;\n",
@@ -144,13 +144,15 @@ fn check_shows_statements_with_types_and_plans() {
          not checked: 2 statements at once need the simple protocol\n\
          \ncommand 5, line 6\n  end;\n    no plan\n"
     );
-    let slice =
-        written("slice", "select x[1:n], :given::int from (select array[1, 2] as x, 1 as n) as t;");
+    let slice = write_script(
+        "slice",
+        "select x[1:n], :given::int from (select array[1, 2] as x, 1 as n) as t;",
+    );
     let line = format!("script check {slice} -M simple --define given=1");
     let checked = database.riops(&line).expect(0);
     assert!(checked.stdout.contains("x[1:n], $1::int"), "{}", checked.stdout);
     assert!(checked.stdout.contains("    $1 = :given  integer\n"), "{}", checked.stdout);
-    let refused = written("refused", "select * from missing where a = :client_id;");
+    let refused = write_script("refused", "select * from missing where a = :client_id;");
     let checked = database.riops(&format!("script check {file} {refused} -D name=x")).expect(3);
     assert!(
         checked.stdout.contains("    refused: relation \"missing\" does not exist"),
@@ -161,8 +163,8 @@ fn check_shows_statements_with_types_and_plans() {
 
 #[test]
 fn check_reports_all_errors_of_all_scripts_without_a_server() {
-    let one = written("one", "\\set x foo(1)\nselect 1;\n\\endif\n");
-    let two = written("two", "select 'a;\n");
+    let one = write_script("one", "\\set x foo(1)\nselect 1;\n\\endif\n");
+    let two = write_script("two", "select 'a;\n");
     let checked = riops(&format!("script check {one} {two} -d host=/nowhere")).expect(2);
     let text = checked.stderr.replace(&one, "one.sql").replace(&two, "two.sql");
     for expected in [
@@ -173,7 +175,7 @@ fn check_reports_all_errors_of_all_scripts_without_a_server() {
         assert!(text.contains(expected), "{text}");
     }
     assert_eq!(checked.stdout, "");
-    let undefined = written("undefined", "select :a;\n\\sleep :b\n");
+    let undefined = write_script("undefined", "select :a;\n\\sleep :b\n");
     let offline = format!("script check --offline {undefined}");
     let checked = riops(&offline).expect(2);
     assert!(
@@ -214,28 +216,28 @@ fn expressions_have_the_same_values_and_errors_as_in_pgbench() {
     while valued.len() < 400 || failing.len() < 60 {
         let expression = strategy.new_tree(&mut runner).unwrap().current();
         // Types are checked when a script is parsed, in pgbench only when the expression is evaluated.
-        match evaluated(std::slice::from_ref(&expression)) {
+        match evaluate_all(std::slice::from_ref(&expression)) {
             Err(error) if failing.len() < 60 && !error.contains("cannot use a") => {
                 failing.push((expression, error));
             }
             Ok(_) if valued.len() < 400 => {
                 valued.push(expression);
                 // The random numbers depend on all that were drawn before, and may lead to an error.
-                if evaluated(&valued).is_err() {
+                if evaluate_all(&valued).is_err() {
                     valued.pop();
                 }
             }
             _ => {}
         }
     }
-    let script = debugging(&valued);
-    let expected = debugged(
+    let script = debug_commands(&valued);
+    let expected = debugged_values(
         &pgbench(&database, &[], &format!("{VARIABLES}{script}select 1;\n")).expect(0).stderr,
     );
-    let found = evaluated(&valued).unwrap();
-    assert_eq!(found.len(), expected.len());
-    for (number, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        assert_eq!(found, expected, "value {number}");
+    let actual = evaluate_all(&valued).unwrap();
+    assert_eq!(actual.len(), expected.len());
+    for (position, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
+        assert_eq!(actual, expected, "value {position}");
     }
     assert!(expected.len() >= valued.len());
     for (expression, error) in failing {

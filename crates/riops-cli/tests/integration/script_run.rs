@@ -3,7 +3,7 @@
 use crate::fixture::{CommandOutput, Database, database, folder};
 
 /// Writes a script of this test and returns its path.
-fn written(name: &str, text: &str) -> String {
+fn write_script(name: &str, text: &str) -> String {
     let file = folder(&format!("script_run_{name}")).join(format!("{name}.sql"));
     std::fs::write(&file, text).unwrap();
     file.to_str().unwrap().to_owned()
@@ -12,8 +12,8 @@ fn written(name: &str, text: &str) -> String {
 #[test]
 fn thresholds_apply_to_scripts_and_commands() {
     let database = database("script_thresholds");
-    let one = written("one", "\\set a 1\nselect 1;\nselect pg_sleep(0.02);\n");
-    let two = written("two", "select :client_id / 0;\n");
+    let one = write_script("one", "\\set a 1\nselect 1;\nselect pg_sleep(0.02);\n");
+    let two = write_script("two", "select :client_id / 0;\n");
     let base = format!("run script -f {one} -c 2 --transactions 20 --warmup 0s");
     let run = |line: &str, code: i32| database.riops(&format!("{base} {line}")).expect(code);
     run("--threshold p50{command=3}>=20ms", 0);
@@ -43,10 +43,10 @@ fn a_number_without_a_unit_is_named_as_a_duration() {
 }
 
 /// A script whose second statement gets another plan in the middle of the run.
-fn changing(database: &Database) -> String {
+fn changing_script(database: &Database) -> String {
     let sql = "create table big as select n as a, n % 10 as b from generate_series(1, 20000) as n; analyze big; create sequence turns";
     database.connect().execute(sql).unwrap();
-    written(
+    write_script(
         "changing",
         "select nextval('turns') as turn \\gset\nselect b from big where a = 77;\n\\if :turn = 40\ncreate index on big (a);\n\\endif\n",
     )
@@ -56,12 +56,12 @@ fn changing(database: &Database) -> String {
 fn a_plan_that_changes_is_a_warning_or_makes_the_run_invalid() {
     for (options, code) in [("", 0), ("--strict-plans", 3)] {
         let database = database(if code == 0 { "script_plans" } else { "script_strict_plans" });
-        let file = changing(&database);
+        let file = changing_script(&database);
         let line = format!("run script -f {file} -c 1 --transactions 200 --warmup 0s {options}");
         let record = database.riops(&format!("{line} --output json")).expect(code).json();
         let verdict = &record["verdict"];
-        let found = if code == 0 { &verdict["warnings"] } else { &verdict["reasons"] };
-        assert!(found.to_string().contains("the plan of command 2 changed"), "{verdict}");
+        let messages = if code == 0 { &verdict["warnings"] } else { &verdict["reasons"] };
+        assert!(messages.to_string().contains("the plan of command 2 changed"), "{verdict}");
         assert!(record["accesses"].to_string().contains("Index Scan using big_a_idx"));
         assert_eq!(record["stages"][0]["transactions"], 200);
     }
@@ -114,7 +114,7 @@ fn plans_of_tables_in_another_schema_are_checked() {
 }
 
 #[test]
-fn the_plan_of_a_script_is_the_one_that_its_values_get() {
+fn checks_the_plan_of_a_script_with_its_values() {
     let database = database("script_values");
     database
         .connect()
@@ -126,7 +126,7 @@ fn the_plan_of_a_script_is_the_one_that_its_values_get() {
         .unwrap();
     // The plan for any values reads the whole table.
     let text = "\\set x random(10000, 20000)\nselect count(*) from people where email like 'u' || :x || '@%';\n";
-    let file = written("values", text);
+    let file = write_script("values", text);
     for protocol in ["simple", "extended", "prepared"] {
         let label = format!("{protocol}-with");
         let line = format!(
@@ -159,7 +159,7 @@ fn plans_that_the_statistics_of_the_server_contradict_are_named() {
         .unwrap();
     // The first values are rare: the index finds their rows. Nearly all rows have the later value.
     let text = "\\set n :n + 1\n\\set k case when :n < 10 then :n else 0 end\nselect sum(n) from skew where k = :k;\n";
-    let file = written("contradicted", text);
+    let file = write_script("contradicted", text);
     let line = format!(
         "run script -f {file} -D n=0 --protocol simple -c 1 --transactions 100 --warmup 0s"
     );
@@ -176,7 +176,7 @@ fn plans_that_the_statistics_of_the_server_contradict_are_named() {
 #[test]
 fn errors_of_parameters_name_the_protocol_that_needs_none() {
     let database = database("script_parameters");
-    let file = written("parameters", "\\set x 64\nset work_mem = :x;\n");
+    let file = write_script("parameters", "\\set x 64\nset work_mem = :x;\n");
     let line = format!("run script -f {file} -c 1 --transactions 10 --warmup 0s --no-store");
     let hint = "--protocol simple replaces the variables in the text";
     for protocol in ["extended", "prepared"] {
@@ -201,14 +201,17 @@ fn several_plans_of_one_statement_are_shown() {
         )
         .unwrap();
     let text = "\\if :turn % 2\n\\set a 0\n\\else\n\\set a 9995\n\\endif\n\\set turn :turn + 1\nselect count(a + 0) from skewed where a = :a;\n";
-    let file = written("skew", text);
+    let file = write_script("skew", text);
     let line = format!(
         "run script -f {file} -D turn=0 --protocol simple -c 1 --transactions 20 --warmup 0s --output json"
     );
     let record = database.riops(&line).expect(0).json();
-    let found = record["accesses"].to_string();
-    assert!(found.contains("Seq Scan on skewed") && found.contains("using skewed_a"), "{found}");
-    assert!(!found.contains("\"held\":false"), "{found}");
+    let accesses = record["accesses"].to_string();
+    assert!(
+        accesses.contains("Seq Scan on skewed") && accesses.contains("using skewed_a"),
+        "{accesses}"
+    );
+    assert!(!accesses.contains("\"held\":false"), "{accesses}");
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn a_plan_check_neither_fails_a_session_nor_counts_as_an_error() {
             if protocol == "prepared" && ["deallocate", "discard", "temporary"].contains(&name) {
                 continue;
             }
-            let file = written(name, text);
+            let file = write_script(name, text);
             let line = format!(
                 "run script -f {file} --protocol {protocol} -c 1 --transactions 12 --warmup 0s --threshold errors=0 --output json"
             );
@@ -244,7 +247,7 @@ fn a_plan_check_neither_fails_a_session_nor_counts_as_an_error() {
             );
         }
     }
-    let file = written(
+    let file = write_script(
         "temporary_text",
         "begin;\ncreate temporary table own (a int) on commit drop;\nselect a from own;\nend;\n",
     );
@@ -261,7 +264,7 @@ fn a_plan_check_neither_fails_a_session_nor_counts_as_an_error() {
 fn a_variable_in_quotes_is_a_warning_and_one_behind_a_name_an_error() {
     let database = database("script_quoted");
     database.connect().execute("create table t_0 as select 'x' as name").unwrap();
-    let quoted = written("quoted", "\\set n 7\nselect * from t_0 where name = ':n';\n");
+    let quoted = write_script("quoted", "\\set n 7\nselect * from t_0 where name = ':n';\n");
     let line = format!("run script -f {quoted} -c 1 --transactions 5 --warmup 0s --output json");
     let warning = "the variable \"n\" is not replaced in quotes";
     for (protocol, count) in [("prepared", 1), ("extended", 1), ("simple", 0)] {
@@ -283,13 +286,13 @@ fn a_variable_in_quotes_is_a_warning_and_one_behind_a_name_an_error() {
     let mut shown = shown.lines().skip_while(|line| !line.contains("':n'"));
     let (above, below) = (shown.next().unwrap(), shown.next().unwrap());
     assert_eq!(below.find('^'), above.find("':n'").map(|quote| quote + 1), "{ran}");
-    let commented = written(
+    let commented = write_script(
         "commented",
         "\\set n 1\nDO $body$\nBEGIN\n  -- it's :n here\n  PERFORM 1;\nEND;\n$body$;\n",
     );
     let checked = database.riops(&format!("script check {commented}")).expect(0);
     assert!(!checked.stderr.contains("warning"), "{}", checked.stderr);
-    let glued = written("glued", "select count(*) from t_:client_id;\n");
+    let glued = write_script("glued", "select count(*) from t_:client_id;\n");
     for line in [
         format!("script check {glued}"),
         format!("run script -f {glued} -c 1 --transactions 5 --warmup 0s"),

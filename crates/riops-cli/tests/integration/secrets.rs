@@ -41,29 +41,29 @@ impl Place {
 
     /// Runs a command whose output must not have the secret.
     fn riops(&self, line: &str, more: &[&str]) -> CommandOutput {
-        checked(&mut self.command(line, more))
+        run_checked(&mut self.command(line, more))
     }
 }
 
-fn checked(command: &mut Command) -> CommandOutput {
-    let output = CommandOutput::of(command);
+fn run_checked(command: &mut Command) -> CommandOutput {
+    let output = CommandOutput::run(command);
     let shown = format!("{}{}", output.stdout, output.stderr);
     assert!(!shown.contains(SECRET), "{command:?}\n{shown}");
     output
 }
 
 /// Returns the files that have the secret.
-fn files_with_secret(folder: &Path, found: &mut Vec<PathBuf>) {
+fn files_with_secret(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            files_with_secret(&path, found);
+            files_with_secret(&path, files);
         } else if fs::read(&path)
             .unwrap_or_default()
             .windows(SECRET.len())
             .any(|part| part == SECRET.as_bytes())
         {
-            found.push(path);
+            files.push(path);
         }
     }
 }
@@ -88,8 +88,8 @@ fn a_secret_in_a_connection_is_neither_printed_nor_stored() {
     place.riops("verify rows", &["-d", url]).expect(0);
     place.riops("verify load", &["-d", url]);
     let open = format!("postgresql://planted@{host}:{port}/planted");
-    checked(place.command(run, &["-d", &open]).env("PGPASSWORD", SECRET)).expect(0);
-    checked(place.command(run, &[]).env("RIOPS_DATABASE", url)).expect(0);
+    run_checked(place.command(run, &["-d", &open]).env("PGPASSWORD", SECRET)).expect(0);
+    run_checked(place.command(run, &[]).env("RIOPS_DATABASE", url)).expect(0);
     // Free texts are stored and published as they are.
     for option in ["--label", "--note"] {
         place.riops(run, &["-d", url, option, url]).expect(2).stderr_contains("must not contain");
@@ -103,7 +103,7 @@ fn a_secret_in_a_connection_is_neither_printed_nor_stored() {
     place.riops("runs show no-such-run --store", &[url]);
     let password_file = place.folder.join("input.pgpass");
     write_private(&password_file, &format!("*:*:*:*:{SECRET}\nrest {SECRET}"));
-    checked(place.command(run, &["-d", &open]).env("PGPASSFILE", &password_file)).expect(0);
+    run_checked(place.command(run, &["-d", &open]).env("PGPASSFILE", &password_file)).expect(0);
     let service = place.folder.join("input.service");
     fs::write(
         &service,
@@ -115,7 +115,7 @@ fn a_secret_in_a_connection_is_neither_printed_nor_stored() {
     .unwrap();
     for (name, code) in [("good", 0), ("bad", 2)] {
         let mut command = place.command(run, &["-d", &format!("service={name}")]);
-        checked(command.env("PGSERVICEFILE", &service)).expect(code);
+        run_checked(command.env("PGSERVICEFILE", &service)).expect(code);
     }
     let sweep = "sweep ping --axis sessions=1,2 --repeat 1 --warmup 0 --duration 50ms";
     place.riops(sweep, &["-d", url]).expect(0);
@@ -165,10 +165,10 @@ fn export_all(place: &Place) {
         "select count(*) from riops_store.runs as stored where stored::text like '%pl4nted-s3cret%'",
     );
     assert!(table.is_none_or(|count| count == "0"));
-    let mut found = Vec::new();
-    files_with_secret(&place.folder, &mut found);
-    found.retain(|path| !path.file_name().unwrap().to_string_lossy().starts_with("input."));
-    assert!(found.is_empty(), "{found:?}");
+    let mut leaks = Vec::new();
+    files_with_secret(&place.folder, &mut leaks);
+    leaks.retain(|path| !path.file_name().unwrap().to_string_lossy().starts_with("input."));
+    assert!(leaks.is_empty(), "{leaks:?}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_secret_in_an_observed_command_is_neither_printed_nor_stored() {
     let riops = |line: &str, more: &[&str]| {
         let mut command = command(line);
         command.args(more).env("RIOPS_DATABASE", &database.url).current_dir(&folder);
-        checked(command.env("RIOPS_STORE", folder.join("runs.sqlite")))
+        run_checked(command.env("RIOPS_STORE", folder.join("runs.sqlite")))
     };
     for words in [
         vec!["true", &url],
@@ -211,9 +211,9 @@ fn a_secret_in_an_observed_command_is_neither_printed_nor_stored() {
     riops("runs show last", &[]).expect(0).stdout_contains("***");
     riops("runs rerun last --trust", &[]).expect(2).stderr_contains("was not stored");
     riops("gallery site", &[]).expect(0);
-    let mut found = Vec::new();
-    files_with_secret(&folder, &mut found);
-    assert!(found.is_empty(), "{found:?}");
+    let mut leaks = Vec::new();
+    files_with_secret(&folder, &mut leaks);
+    assert!(leaks.is_empty(), "{leaks:?}");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_mistyped_address_is_refused_without_being_shown() {
             let mut command = command(line);
             command.arg(&address).current_dir(&folder).env("HOME", &folder);
             command.env("XDG_DATA_HOME", folder.join("data")).env("PGCONNECT_TIMEOUT", "1");
-            let output = checked(&mut command);
+            let output = run_checked(&mut command);
             assert_ne!(output.code, Some(0), "{line}");
         }
     }
@@ -277,7 +277,8 @@ fn a_line_of_a_file_that_cannot_be_read_is_refused_without_its_secret() {
         std::fs::write(&file, text).unwrap();
         for line in ["run ping --config", "sweep --file", "gate"] {
             let mut command = command(line);
-            let output = checked(command.arg(&file).env("RIOPS_STORE", folder.join("runs.sqlite")));
+            let output =
+                run_checked(command.arg(&file).env("RIOPS_STORE", folder.join("runs.sqlite")));
             assert_ne!(output.code, Some(0), "{line}");
         }
     }

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, Database, command, database, folder, until};
+use crate::fixture::{CommandOutput, Database, command, database, folder, start_until};
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 
@@ -61,7 +61,7 @@ impl Dashboard {
         Self { process, address: address.to_owned(), url: url.trim().to_owned(), token }
     }
 
-    fn of(database: &Database, options: &str) -> Self {
+    fn start_on(database: &Database, options: &str) -> Self {
         Self::start(database.command(&format!("serve --listen 127.0.0.1:0 {options}")))
     }
 
@@ -86,17 +86,17 @@ impl Drop for Dashboard {
 }
 
 /// Stores a short run with a label.
-fn stored(database: &Database, label: &str) -> Value {
+fn store_run(database: &Database, label: &str) -> Value {
     let line = "run ping -c 1 --warmup 0 --transactions 20 --output json";
     let mut command = database.command(line);
-    let output = crate::fixture::CommandOutput::of(command.args(["--label", label]));
+    let output = crate::fixture::CommandOutput::run(command.args(["--label", label]));
     output.expect(0).json()
 }
 
 #[test]
 fn requests_of_other_hosts_and_paths_outside_are_refused() {
     let database = database("serve_refused");
-    let dashboard = Dashboard::of(&database, "");
+    let dashboard = Dashboard::start_on(&database, "");
     assert_eq!(dashboard.get("/").status, 200);
     for host in ["evil.example", "127.0.0.1.evil.example:80"] {
         let reply =
@@ -212,8 +212,8 @@ fn silent_connections_and_a_fifo_block_no_page() {
 #[test]
 fn stored_runs_are_listed_shown_and_compared_without_running_their_texts() {
     let database = database("serve_pages");
-    let (one, two) = (stored(&database, HOSTILE), stored(&database, "plain"));
-    let dashboard = Dashboard::of(&database, "");
+    let (one, two) = (store_run(&database, HOSTILE), store_run(&database, "plain"));
+    let dashboard = Dashboard::start_on(&database, "");
     let ids = [&one, &two].map(|record| record["id"].as_str().unwrap().to_owned());
     let list = dashboard.get("/").body;
     assert!(ids.iter().all(|id| list.contains(id)), "{list}");
@@ -251,11 +251,11 @@ fn stored_runs_are_listed_shown_and_compared_without_running_their_texts() {
 #[test]
 fn a_dashboard_without_a_store_shows_no_runs_and_finds_them_later() {
     let database = database("serve_later");
-    let dashboard = Dashboard::of(&database, "");
+    let dashboard = Dashboard::start_on(&database, "");
     assert!(dashboard.get("/").body.contains("No stored runs yet"));
     assert_eq!(dashboard.json("/api/runs"), Value::Array(Vec::new()));
     assert!(!database.store.exists(), "reading does not create a store");
-    stored(&database, "first");
+    store_run(&database, "first");
     assert_eq!(dashboard.json("/api/runs").as_array().unwrap().len(), 1);
 }
 
@@ -264,20 +264,20 @@ fn a_store_that_the_command_line_names_must_exist() {
     let database = database("serve_missing");
     let missing = database.store.with_extension("missing");
     let line = format!("serve --listen 127.0.0.1:0 --store {}", missing.display());
-    let error = CommandOutput::of(&mut database.command(&line)).expect(1).stderr;
+    let error = CommandOutput::run(&mut database.command(&line)).expect(1).stderr;
     assert!(error.contains("there is no store: "), "{error}");
 }
 
 #[test]
 fn runs_change_only_with_allow_edit_and_only_by_forms_of_the_dashboard() {
     let database = database("serve_edit");
-    let id = stored(&database, "before")["id"].as_str().unwrap().to_owned();
+    let id = store_run(&database, "before")["id"].as_str().unwrap().to_owned();
     let (label, remove) = (format!("/runs/{id}/label"), format!("/runs/{id}/remove"));
-    let read_only = Dashboard::of(&database, "");
+    let read_only = Dashboard::start_on(&database, "");
     assert_eq!(read_only.get(&format!("/runs/{id}/edit")).status, 403);
     assert_eq!(read_only.post(&label, "", "label=after").status, 403);
     drop(read_only);
-    let dashboard = Dashboard::of(&database, "--allow-edit");
+    let dashboard = Dashboard::start_on(&database, "--allow-edit");
     let form = dashboard.get(&format!("/runs/{id}/edit")).body;
     let secret = form.split_once("name=\"secret\" value=\"").unwrap().1.split('"').next().unwrap();
     let with_secret = |fields: &str| format!("secret={secret}&{fields}");
@@ -314,7 +314,7 @@ fn experiments_have_pages_and_their_notes_are_edited() {
     let line = "sweep ping --axis sessions=1,2 --repeat 1 --warmup 0 --duration 300ms -q";
     database.riops(line).expect(0);
     database.riops("experiments note last first --author ann").expect(0);
-    let dashboard = Dashboard::of(&database, "--allow-edit");
+    let dashboard = Dashboard::start_on(&database, "--allow-edit");
     let list = dashboard.get("/experiments").body;
     let id = list.split_once("/experiments&#x2f;").or(list.split_once("experiments&#x2f;"));
     let id = id.unwrap().1.split('"').next().unwrap();
@@ -354,17 +354,17 @@ fn experiments_have_pages_and_their_notes_are_edited() {
     assert_eq!(dashboard.post(&format!("/runs/{run}/notes"), "", &body).status, 303);
     assert_eq!(dashboard.json("/api/runs")[0]["note"], "a hypothesis");
     database.riops("experiments list").expect(0).stdout_contains("second");
-    let reader = Dashboard::of(&database, "");
+    let reader = Dashboard::start_on(&database, "");
     assert_eq!(reader.post(&notes, "", &body).status, 403);
 }
 
 #[test]
 fn a_run_in_progress_streams_its_points_and_ends_with_the_stored_run() {
     let database = database("serve_live");
-    let dashboard = Dashboard::of(&database, "");
+    let dashboard = Dashboard::start_on(&database, "");
     assert_eq!(dashboard.json("/api/live"), Value::Array(Vec::new()));
     let options = "run ping -c 1 --warmup 0 --duration 5m --interval 100ms --label";
-    let mut run = until(database.command(options).arg(HOSTILE), "tx/s");
+    let mut run = start_until(database.command(options).arg(HOSTILE), "tx/s");
     let running = dashboard.json("/api/live");
     let id = running[0]["id"].as_str().unwrap();
     let page = dashboard.get(&format!("/live/{id}")).body;

@@ -10,7 +10,7 @@ use riops::server::conninfo::ConnInfo;
 use crate::fixture::{CommandOutput, binary, command, folder, is_root, open};
 
 /// Returns the command with a dedicated embedded server in this folder.
-pub(crate) fn on(home: &Path, line: &str) -> Command {
+pub(crate) fn command_on(home: &Path, line: &str) -> Command {
     let mut command = command(line);
     command
         .env("RIOPS_SERVER_DATA", home)
@@ -37,41 +37,43 @@ const RUN: &str = "run rows --rows 2000 --batch 10 --duration 200ms --warmup 0 -
 #[test]
 fn start_url_status_stop_and_reset_manage_the_server() {
     let home = folder("lifecycle");
-    CommandOutput::of(&mut on(&home, "server url")).expect(1).stderr_contains("riops server start");
-    CommandOutput::of(&mut on(&home, "server status")).expect(1);
-    let started = CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server url"))
+        .expect(1)
+        .stderr_contains("riops server start");
+    CommandOutput::run(&mut command_on(&home, "server status")).expect(1);
+    let started = CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
     assert!(started.stdout.contains("running: postgres (PostgreSQL) 18"), "{}", started.stdout);
-    let again = CommandOutput::of(&mut on(&home, "server start")).expect(0);
-    let url = CommandOutput::of(&mut on(&home, "server url")).expect(0).stdout;
+    let again = CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
+    let url = CommandOutput::run(&mut command_on(&home, "server url")).expect(0).stdout;
     assert!(again.stdout.contains(url.trim()));
-    let tcp = CommandOutput::of(&mut on(&home, "server url --tcp")).expect(0).stdout;
+    let tcp = CommandOutput::run(&mut command_on(&home, "server url --tcp")).expect(0).stdout;
     for address in [&url, &tcp] {
         let mut run = command(&format!("{RUN} --prepare --no-store --database {}", address.trim()));
-        CommandOutput::of(&mut run).expect(0);
+        CommandOutput::run(&mut run).expect(0);
     }
-    let status = CommandOutput::of(&mut on(&home, "server status")).expect(0).stdout;
+    let status = CommandOutput::run(&mut command_on(&home, "server status")).expect(0).stdout;
     assert!(
         status.contains("runs until riops server stop") && status.contains("shared_buffers=32MB"),
         "{status}"
     );
     // A run does not stop a server that `riops server start` started.
-    CommandOutput::of(&mut on(&home, RUN)).expect(0);
+    CommandOutput::run(&mut command_on(&home, RUN)).expect(0);
     assert!(!processes(&home).is_empty());
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
     assert_eq!(processes(&home), [0; 0]);
     assert_eq!(
-        CommandOutput::of(&mut on(&home, "server stop")).expect(0).stdout,
+        CommandOutput::run(&mut command_on(&home, "server stop")).expect(0).stdout,
         "the server was not running\n"
     );
     assert!(home.join("data/PG_VERSION").exists());
-    CommandOutput::of(&mut on(&home, "server reset --yes")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server reset --yes")).expect(0);
     assert!(!home.join("data").exists());
 }
 
 #[test]
 fn a_run_starts_and_stops_the_server_and_keeps_the_dataset() {
     let home = folder("run-alone");
-    let first = CommandOutput::of(&mut on(&home, RUN))
+    let first = CommandOutput::run(&mut command_on(&home, RUN))
         .expect(0)
         .stderr_contains("initializing the data directory")
         .stderr_contains("prepared 2,000 rows");
@@ -82,7 +84,7 @@ fn a_run_starts_and_stops_the_server_and_keeps_the_dataset() {
         first.stdout
     );
     assert_eq!(processes(&home), [0; 0]);
-    let second = CommandOutput::of(&mut on(&home, RUN)).expect(0);
+    let second = CommandOutput::run(&mut command_on(&home, RUN)).expect(0);
     assert!(!second.stderr.contains("prepared"), "{}", second.stderr);
     assert_eq!(processes(&home), [0; 0]);
     let log = std::fs::read_to_string(home.join("server.log")).unwrap();
@@ -94,7 +96,7 @@ fn a_run_starts_and_stops_the_server_and_keeps_the_dataset() {
 
 /// Runs SQL on the running server of this folder as this role.
 fn execute_as(home: &Path, user: &str, sql: &str) {
-    let url = CommandOutput::of(&mut on(home, "server url")).expect(0).stdout;
+    let url = CommandOutput::run(&mut command_on(home, "server url")).expect(0).stdout;
     let (_, rest) = url.trim().split_once('@').unwrap();
     let conninfo = ConnInfo::parse(&format!("postgresql://{user}@{rest}"), |_| None).unwrap();
     let mut connection = open(&conninfo);
@@ -113,8 +115,8 @@ fn remove_user_from_state(home: &Path) {
 #[test]
 fn renames_the_superuser_of_a_data_directory_from_an_earlier_riops() {
     let home = folder("former-user");
-    CommandOutput::of(&mut on(&home, RUN)).expect(0);
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::run(&mut command_on(&home, RUN)).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
     execute_as(&home, "postgres", "create role temporary superuser login");
     execute_as(&home, "temporary", "alter role postgres rename to riops");
     execute_as(&home, "riops", "drop role temporary");
@@ -122,31 +124,32 @@ fn renames_the_superuser_of_a_data_directory_from_an_earlier_riops() {
     execute_as(&home, "riops", "create role riops_rename superuser login");
     remove_user_from_state(&home);
     // A server that an earlier riops started keeps its superuser until it stops.
-    CommandOutput::of(&mut on(&home, RUN)).expect(0);
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, RUN)).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
 
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
-    let run = CommandOutput::of(&mut on(&home, RUN)).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
+    let run = CommandOutput::run(&mut command_on(&home, RUN)).expect(0);
     assert!(!run.stderr.contains("prepared"), "{}", run.stderr);
     let roles = "do $$ begin assert array(select rolname::text from pg_roles where rolsuper) = '{postgres}'; end $$";
     execute_as(&home, "postgres", roles);
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
 
     // A rename that was interrupted before the state was written.
     remove_user_from_state(&home);
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
-    let tcp = CommandOutput::of(&mut on(&home, "server url --tcp")).expect(0).stdout;
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
+    let tcp = CommandOutput::run(&mut command_on(&home, "server url --tcp")).expect(0).stdout;
     assert!(tcp.starts_with("postgresql://postgres:"), "{tcp}");
-    CommandOutput::of(&mut command(&format!("run ping -t 100ms --warmup 0 --no-store -d {tcp}")))
+    CommandOutput::run(&mut command(&format!("run ping -t 100ms --warmup 0 --no-store -d {tcp}")))
         .expect(0);
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
 }
 
 #[test]
 fn concurrent_runs_share_a_new_server() {
     let home = folder("run-twice");
-    let start =
-        |line: &str| on(&home, line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = |line: &str| {
+        command_on(&home, line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
     let children: Vec<_> = (0..3).map(|_| start(RUN)).collect();
     for child in children {
         let output = child.wait_with_output().unwrap();
@@ -158,25 +161,25 @@ fn concurrent_runs_share_a_new_server() {
 #[test]
 fn rejects_other_settings_for_a_running_server() {
     let home = folder("other-settings");
-    CommandOutput::of(&mut on(&home, "server start --server-set work_mem=5MB")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server start --server-set work_mem=5MB")).expect(0);
     let other = format!("{RUN} --server-set work_mem=6MB");
-    CommandOutput::of(&mut on(&home, &other))
+    CommandOutput::run(&mut command_on(&home, &other))
         .expect(1)
         .stderr_contains("already running")
         .stderr_contains("riops server stop");
     let same = format!("{RUN} --server-set work_mem=5MB --output json");
-    let run = CommandOutput::of(&mut on(&home, &same)).expect(0);
+    let run = CommandOutput::run(&mut command_on(&home, &same)).expect(0);
     assert_eq!(run.json()["target"]["settings"]["work_mem"], "5MB");
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
 }
 
 #[test]
 fn an_invalid_setting_shows_the_end_of_the_server_log() {
     let home = folder("bad-setting");
-    CommandOutput::of(&mut on(&home, "server start --server-set shared_buffers=lots"))
+    CommandOutput::run(&mut command_on(&home, "server start --server-set shared_buffers=lots"))
         .expect(1)
         .stderr_contains("invalid value for parameter \"shared_buffers\"");
-    CommandOutput::of(&mut on(&home, "server start --server-set =5")).expect(2);
+    CommandOutput::run(&mut command_on(&home, "server start --server-set =5")).expect(2);
     assert_eq!(processes(&home), [0; 0]);
 }
 
@@ -186,32 +189,34 @@ fn a_port_in_use_shows_the_end_of_the_server_log() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let line = format!("server start --server-port {port}");
-    CommandOutput::of(&mut on(&home, &line)).expect(1).stderr_contains("Address already in use");
+    CommandOutput::run(&mut command_on(&home, &line))
+        .expect(1)
+        .stderr_contains("Address already in use");
 }
 
 #[test]
 fn stops_a_server_in_use_only_with_force() {
     let home = folder("in-use");
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
     let users = std::fs::File::options().write(true).open(home.join("users.lock")).unwrap();
     users.lock_shared().unwrap();
-    CommandOutput::of(&mut on(&home, "server stop"))
+    CommandOutput::run(&mut command_on(&home, "server stop"))
         .expect(1)
         .stderr_contains("in use by another riops");
-    CommandOutput::of(&mut on(&home, "server reset --yes"))
+    CommandOutput::run(&mut command_on(&home, "server reset --yes"))
         .expect(1)
         .stderr_contains("in use by another riops");
     assert!(!processes(&home).is_empty());
-    CommandOutput::of(&mut on(&home, "server stop --force")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server stop --force")).expect(0);
     assert_eq!(processes(&home), [0; 0]);
 }
 
 #[test]
 fn stops_a_server_whose_state_file_is_lost() {
     let home = folder("lost-state");
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
     std::fs::remove_file(home.join("state.json")).unwrap();
-    let stopped = CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    let stopped = CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
     assert_eq!((stopped.stdout.as_str(), processes(&home)), ("stopped\n", vec![]));
 }
 
@@ -222,7 +227,7 @@ fn a_server_that_survives_is_not_reported_as_stopped() {
         return;
     }
     let home = folder("survives");
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
     let modes = [
         ("", 0o777),
         ("users.lock", 0o666),
@@ -238,32 +243,32 @@ fn a_server_that_survives_is_not_reported_as_stopped() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
     for action in ["stop", "reset --yes"] {
-        let mut command = on(&home, &format!("server {action}"));
-        CommandOutput::of(command.current_dir("/").uid(54_321).gid(54_321))
+        let mut command = command_on(&home, &format!("server {action}"));
+        CommandOutput::run(command.current_dir("/").uid(54_321).gid(54_321))
             .expect(1)
             .stderr_contains("are still running");
         assert!(home.join("data/PG_VERSION").exists());
         // The keeper would stop the server now.
         std::fs::write(home.join("persistent"), "").unwrap();
     }
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
     assert_eq!(processes(&home), [0; 0]);
 }
 
 #[test]
 fn uses_an_installed_server_and_rejects_a_folder_without_one() {
     let home = folder("installed");
-    CommandOutput::of(&mut on(&home, "server start")).expect(0);
-    let status = CommandOutput::of(&mut on(&home, "server status")).expect(0).stdout;
-    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "server start")).expect(0);
+    let status = CommandOutput::run(&mut command_on(&home, "server status")).expect(0).stdout;
+    CommandOutput::run(&mut command_on(&home, "server stop")).expect(0);
     let programs =
         status.lines().find_map(|line| line.strip_prefix("programs ")).unwrap().to_owned();
     let other = folder("installed-other");
     let line = format!("{RUN} --server-dir {programs} --server-data {}", other.display());
-    CommandOutput::of(&mut on(&other, &line))
+    CommandOutput::run(&mut command_on(&other, &line))
         .expect(0)
         .stderr_contains("initializing the data directory");
-    CommandOutput::of(&mut on(&home, "server start --server-dir /etc"))
+    CommandOutput::run(&mut command_on(&home, "server start --server-dir /etc"))
         .expect(1)
         .stderr_contains("no PostgreSQL server in \"/etc\"");
 }
@@ -273,13 +278,13 @@ fn reports_a_cache_folder_that_cannot_be_written() {
     let home = folder("bad-cache");
     std::fs::write(home.join("file"), b"").unwrap();
     let mut start = command("server start");
-    CommandOutput::of(start.env("RIOPS_CACHE_DIR", home.join("file/cache")))
+    CommandOutput::run(start.env("RIOPS_CACHE_DIR", home.join("file/cache")))
         .expect(1)
         .stderr_contains("RIOPS_CACHE_DIR");
 }
 
 /// Simulates a machine without a network: the proxy's port is closed.
-fn without_network(command: &mut Command) -> &mut Command {
+fn forbid_network(command: &mut Command) -> &mut Command {
     for variable in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"] {
         command.env(variable, "http://127.0.0.1:1");
     }
@@ -289,8 +294,8 @@ fn without_network(command: &mut Command) -> &mut Command {
 #[test]
 fn works_without_a_network_after_the_download() {
     let (first, second) = (folder("online"), folder("offline"));
-    CommandOutput::of(&mut on(&first, RUN)).expect(0);
-    CommandOutput::of(without_network(&mut on(&second, RUN))).expect(0);
+    CommandOutput::run(&mut command_on(&first, RUN)).expect(0);
+    CommandOutput::run(forbid_network(&mut command_on(&second, RUN))).expect(0);
 }
 
 #[test]
@@ -298,7 +303,7 @@ fn a_failed_download_reports_the_cause_and_leaves_no_partial_files() {
     let cache = folder("no-network");
     let mut start = command("server start");
     start.env("RIOPS_CACHE_DIR", &cache);
-    CommandOutput::of(without_network(&mut start))
+    CommandOutput::run(forbid_network(&mut start))
         .expect(1)
         .stderr_contains("cannot download PostgreSQL")
         .stderr_contains("--server-dir")
@@ -327,6 +332,6 @@ fn runs_as_an_ordinary_user_without_a_home_folder() {
         .current_dir("/")
         .uid(65_534)
         .gid(65_534);
-    CommandOutput::of(&mut run).expect(0);
+    CommandOutput::run(&mut run).expect(0);
     assert_eq!(processes(&home.join("server")), [0; 0]);
 }

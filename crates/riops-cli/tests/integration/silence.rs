@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use riops_testkit::{FakeServer, PORT, Reply, Request};
 
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, command, until};
+use crate::fixture::{CommandOutput, command, start_until};
 
 const COMMANDS: [&str; 8] = [
     "doctor",
@@ -57,7 +57,7 @@ fn an_interrupt_ends_a_command_whose_server_never_stops_sending() {
     for line in COMMANDS {
         begun.store(0, Ordering::Release);
         let mut command = command(line);
-        let child = until(command.args(["-d", &url(&server)]), "target:");
+        let child = start_until(command.args(["-d", &url(&server)]), "target:");
         while begun.load(Ordering::Acquire) == 0 {
             std::thread::yield_now();
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::fixture::{CommandOutput, Database, database, folder};
-use crate::server::on;
+use crate::server::command_on;
 
 fn record(database: &Database, options: &str) -> Value {
     let run = database.riops(&format!("run rows --batch 100 --warmup 0 --output json {options}"));
@@ -36,7 +36,7 @@ fn counts_block_accesses_exactly_and_per_row() {
 fn cold_runs_miss_and_warm_runs_hit_shared_buffers() {
     // A dedicated server: other tests would evict blocks from shared buffers.
     let home = folder("sources-cold");
-    let riops = |line: &str| CommandOutput::of(&mut on(&home, line)).expect(0);
+    let riops = |line: &str| CommandOutput::run(&mut command_on(&home, line)).expect(0);
     // 8 MB is a quarter of shared_buffers.
     riops("prepare rows --size 8M --layout block");
     // A busy machine reads the counters of the processes later than the counters of the database. The sources of a run of a
@@ -89,7 +89,7 @@ fn a_cold_run_whose_caches_were_not_emptied_is_invalid_unless_trying_is_enough()
         let line = format!("run rows --batch 10 --transactions 10 --warmup 0 {option} --no-store");
         let mut command = database.command(&line);
         command.env("RIOPS_DATABASE", &url);
-        let run = CommandOutput::of(&mut command)
+        let run = CommandOutput::run(&mut command)
             .expect(code)
             .stderr_contains("the caches are not as cold as requested");
         assert!(run.stdout.contains("NOT evicted"), "{}", run.stdout);
@@ -106,11 +106,12 @@ fn a_cold_run_whose_caches_were_not_emptied_is_invalid_unless_trying_is_enough()
 fn doctor_reports_whether_the_dataset_fits_in_shared_buffers_or_memory() {
     let home = folder("doctor-fit");
     let dataset_line = |options: &str| {
-        let ran = CommandOutput::of(&mut on(&home, &format!("doctor {options}"))).expect(0);
+        let ran =
+            CommandOutput::run(&mut command_on(&home, &format!("doctor {options}"))).expect(0);
         ran.stdout.lines().find(|line| line.contains("dataset")).unwrap_or_default().to_owned()
     };
     assert_eq!(dataset_line(""), "");
-    CommandOutput::of(&mut on(&home, "prepare rows --rows 2000 --layout block")).expect(0);
+    CommandOutput::run(&mut command_on(&home, "prepare rows --rows 2000 --layout block")).expect(0);
     assert!(dataset_line("").contains("fits in shared_buffers"), "{}", dataset_line(""));
     assert!(
         dataset_line("--server-set shared_buffers=8MB")

@@ -44,7 +44,7 @@ fn the_steps_of_pgbench_check_the_space_before_they_drop_anything() {
     let pgbench = |skip: &str| {
         let mut command = crate::fixture::command("pgbench -i -F 10 -s 1000000");
         command.env("RIOPS_STORE", &database.store).env("RIOPS_SKIP_SPACE_CHECK", skip);
-        CommandOutput::of(command.arg(&database.url))
+        CommandOutput::run(command.arg(&database.url))
     };
     let refused = pgbench("false").expect(1);
     refused.stderr_contains("needs about ").stderr_contains("RIOPS_SKIP_SPACE_CHECK=1");

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, database, until};
+use crate::fixture::{CommandOutput, database, start_until};
 
 #[test]
 fn a_lock_of_another_session_is_a_pause_without_an_error() {
     let database = database("stalls_closed");
     database.riops("prepare point --rows 1000").expect(0);
     let line = "run point -c 2 --duration 1h --warmup 0 --interval 100ms --output json";
-    let child = until(&mut database.command(line), " s  ");
+    let child = start_until(&mut database.command(line), " s  ");
     let mut session = database.connect();
     session.execute("begin; lock table riops.test_table; select pg_sleep(1); commit").unwrap();
     kill(child.id(), "-INT");
@@ -65,7 +65,7 @@ fn transactions_that_wait_at_the_end_of_a_rate_are_lower_bounds_of_the_percentil
     database.riops("prepare point --rows 1000").expect(0);
     let line = "run point -c 2 -j 2 --rate 500 --duration 4s --warmup 0 --interval 100ms \
                 --threshold p99<1us --threshold max<3000s --output json";
-    let child = until(&mut database.command(line), " s  ");
+    let child = start_until(&mut database.command(line), " s  ");
     // Until after the end of the measurement.
     let hold = "begin; lock table riops.test_table; select pg_sleep(5); commit";
     database.connect().execute(hold).unwrap();
@@ -73,10 +73,10 @@ fn transactions_that_wait_at_the_end_of_a_rate_are_lower_bounds_of_the_percentil
     let record = ran.expect(99).json();
     let stage = &record["stages"][0];
     let schedule = &stage["schedule"];
-    let number = |value: &Value| value.as_u64().unwrap_or(0);
-    let missing = number(&schedule["waiting"]) + number(&schedule["unanswered"]);
-    assert_eq!(number(&schedule["intended"]), 2_000);
-    assert_eq!(number(&stage["transactions"]) + missing, 2_000, "{schedule}");
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let missing = count(&schedule["waiting"]) + count(&schedule["unanswered"]);
+    assert_eq!(count(&schedule["intended"]), 2_000);
+    assert_eq!(count(&stage["transactions"]) + missing, 2_000, "{schedule}");
     assert!(missing > 0, "{schedule}");
     let response = &stage["response_us"];
     assert!(response["lower_bound_from"].is_number(), "{response}");

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::fixture::{CommandOutput, binary, command, database, folder, until};
+use crate::fixture::{CommandOutput, binary, command, database, folder, start_until};
 
 #[test]
 fn lists_runs_newest_first_and_shows_a_run_by_part_of_its_id() {
@@ -50,9 +50,9 @@ fn a_run_with_no_store_is_not_stored() {
 #[test]
 fn an_empty_store_prints_a_hint() {
     let store = folder("empty-store").join("runs.sqlite");
-    let listed = CommandOutput::of(command("runs list").env("RIOPS_STORE", &store)).expect(0);
+    let listed = CommandOutput::run(command("runs list").env("RIOPS_STORE", &store)).expect(0);
     assert!(listed.stdout.contains("riops run rows"));
-    CommandOutput::of(command("runs show").env("RIOPS_STORE", &store))
+    CommandOutput::run(command("runs show").env("RIOPS_STORE", &store))
         .expect(1)
         .stderr_contains("has no runs yet");
 }
@@ -63,7 +63,7 @@ fn a_missing_directory_of_the_store_is_an_error_before_the_run() {
     let unreachable = "--database postgresql://nobody@127.0.0.1:1/x";
     for line in [&format!("run rows {unreachable}"), "doctor --disk"] {
         let mut run = command(line);
-        CommandOutput::of(run.env("RIOPS_STORE", folder.join("runs.sqlite")))
+        CommandOutput::run(run.env("RIOPS_STORE", folder.join("runs.sqlite")))
             .expect(1)
             .stderr_contains(&format!("the directory {} of the store", folder.display()));
     }
@@ -74,7 +74,7 @@ fn a_missing_directory_of_the_store_is_an_error_before_the_run() {
 fn the_default_directory_of_the_store_is_created() {
     let data = folder("default-store");
     let mut run = command("run rows --database postgresql://nobody@127.0.0.1:1/x");
-    CommandOutput::of(run.env("XDG_DATA_HOME", &data))
+    CommandOutput::run(run.env("XDG_DATA_HOME", &data))
         .expect(1)
         .stderr_contains("cannot connect to 127.0.0.1:1");
     assert!(data.join("riops/runs.sqlite").exists());
@@ -84,7 +84,7 @@ fn the_default_directory_of_the_store_is_created() {
 fn a_store_that_can_only_be_read_is_reported_before_the_run() {
     let store = folder("readonly-store").join("runs.sqlite");
     let unreachable = "run rows --database postgresql://nobody@127.0.0.1:1/x";
-    CommandOutput::of(command(unreachable).env("RIOPS_STORE", &store))
+    CommandOutput::run(command(unreachable).env("RIOPS_STORE", &store))
         .expect(1)
         .stderr_contains("cannot connect to 127.0.0.1:1");
     // No process of this shell can write to a file, as on a full disk; this also holds for root.
@@ -92,7 +92,7 @@ fn a_store_that_can_only_be_read_is_reported_before_the_run() {
         let mut shell = Command::new("sh");
         let script = "ulimit -f 0; trap '' XFSZ; exec \"$0\" \"$@\"";
         shell.args(["-c", script]).arg(binary()).args(line.split(' '));
-        CommandOutput::of(shell.env("RIOPS_STORE", &store))
+        CommandOutput::run(shell.env("RIOPS_STORE", &store))
     };
     let refused = full(unreachable).expect(1).stderr_contains("cannot access the store");
     assert!(!refused.stderr.contains("127.0.0.1:1"), "{}", refused.stderr);
@@ -105,7 +105,7 @@ fn reports_an_unwritable_store_before_the_run() {
     let folder = folder("blocked-store");
     std::fs::write(folder.join("file"), b"").unwrap();
     let mut run = command("run rows --database postgresql://nobody@127.0.0.1:1/x");
-    CommandOutput::of(run.env("RIOPS_STORE", folder.join("file/runs.sqlite")))
+    CommandOutput::run(run.env("RIOPS_STORE", folder.join("file/runs.sqlite")))
         .expect(1)
         .stderr_contains("--store");
 }
@@ -117,7 +117,7 @@ fn prints_a_result_that_cannot_be_stored_and_fails_if_it_cannot_be_printed() {
     let line = "run rows --duration 2s --warmup 0 --batch 10";
     // Where the record is written instead.
     let elsewhere = folder("lost-result");
-    let child = until(database.command(line).current_dir(&elsewhere), "measuring");
+    let child = start_until(database.command(line).current_dir(&elsewhere), "measuring");
     // The store is damaged during the run.
     std::fs::write(&database.store, "not a database").unwrap();
     let run = CommandOutput::from(child.wait_with_output().unwrap()).expect(1);
@@ -129,7 +129,7 @@ fn prints_a_result_that_cannot_be_stored_and_fails_if_it_cannot_be_printed() {
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let short = "run rows --duration 100ms --warmup 0 --interval 100ms --batch 10 --no-store";
-    CommandOutput::of(database.command(short).stdout(full))
+    CommandOutput::run(database.command(short).stdout(full))
         .expect(1)
         .stderr_contains("cannot write the result");
 }
@@ -155,7 +155,7 @@ fn lists_tags_and_removes_runs() {
     assert_eq!(ids("--since 1h --valid --workload rows"), all);
     assert_eq!(ids("--until 1h"), [""; 0]);
     let mut list = database.command("runs list");
-    let narrow = CommandOutput::of(list.env("COLUMNS", "70")).expect(0).stdout;
+    let narrow = CommandOutput::run(list.env("COLUMNS", "70")).expect(0).stdout;
     assert!(narrow.lines().next().unwrap().contains("batch"), "{narrow}");
     assert!(narrow.contains("all: workload rows · valid yes"), "{narrow}");
     let stages =
@@ -200,10 +200,12 @@ fn bad_options_of_the_list_and_of_tags_are_usage_errors() {
         ("runs rm", "<RUN>"),
         ("runs list --store postgresql://h/db?sslmode=x", "sslmode"),
     ] {
-        CommandOutput::of(command(line).env("RIOPS_STORE", &store)).expect(2).stderr_contains(text);
+        CommandOutput::run(command(line).env("RIOPS_STORE", &store))
+            .expect(2)
+            .stderr_contains(text);
     }
     assert!(!store.exists());
-    CommandOutput::of(command("runs tag last a=1").env("RIOPS_STORE", &store))
+    CommandOutput::run(command("runs tag last a=1").env("RIOPS_STORE", &store))
         .expect(1)
         .stderr_contains("has no runs yet");
 }
@@ -212,7 +214,7 @@ fn bad_options_of_the_list_and_of_tags_are_usage_errors() {
 fn a_store_in_a_database_is_unreachable_or_may_not_be_written_before_the_run() {
     let nowhere = "postgresql://nobody@127.0.0.1:1/x";
     for line in ["run ping", "runs list", "runs show", "doctor --disk"] {
-        CommandOutput::of(command(line).env("RIOPS_STORE", nowhere))
+        CommandOutput::run(command(line).env("RIOPS_STORE", nowhere))
             .expect(1)
             .stderr_contains("cannot access the store postgresql://nobody@127.0.0.1:1/x");
     }
@@ -220,7 +222,7 @@ fn a_store_in_a_database_is_unreachable_or_may_not_be_written_before_the_run() {
     let run = "run ping --duration 100ms --warmup 0 --interval 100ms";
     let place = |role: &str| database.url.replace("postgres@", &format!("{role}@"));
     let with = |line: &str, role: &str| {
-        CommandOutput::of(database.command(line).env("RIOPS_STORE", place(role)))
+        CommandOutput::run(database.command(line).env("RIOPS_STORE", place(role)))
     };
     let mut admin = database.connect();
     admin.execute("create role reader login").unwrap();

@@ -79,16 +79,16 @@ impl Place {
                 let raw = rusqlite::Connection::open(path).unwrap();
                 let mut statement = raw.prepare(sql).unwrap();
                 let mut rows = statement.raw_query();
-                let mut found = Vec::new();
+                let mut values = Vec::new();
                 while let Some(row) = rows.next().unwrap() {
-                    found.push(match row.get_ref(0).unwrap() {
+                    values.push(match row.get_ref(0).unwrap() {
                         rusqlite::types::ValueRef::Null => None,
-                        rusqlite::types::ValueRef::Integer(number) => Some(number.to_string()),
-                        rusqlite::types::ValueRef::Real(number) => Some(number.to_string()),
+                        rusqlite::types::ValueRef::Integer(value) => Some(value.to_string()),
+                        rusqlite::types::ValueRef::Real(value) => Some(value.to_string()),
                         other => Some(other.as_str().unwrap().to_owned()),
                     });
                 }
-                found
+                values
             }
             Self::Database(_, database) => {
                 let mut raw: Connection = database.connect();
@@ -122,12 +122,12 @@ pub(crate) fn records() -> Vec<Record> {
 }
 
 /// A record of the workload `rows`, with the given position in time.
-pub(crate) fn record(number: u32) -> Record {
+pub(crate) fn record(position: u32) -> Record {
     let mut record = records().into_iter().find(|record| record.workload == "rows").unwrap();
-    let second = jiff::SignedDuration::from_secs(i64::from(number));
+    let second = jiff::SignedDuration::from_secs(i64::from(position));
     record.started_at = "2026-01-01T00:00:00Z".parse::<jiff::Timestamp>().unwrap() + second;
     record.id = uuid::Uuid::from_u128(
-        0x0189_0000_0000_7000_8000_0000_0000_0000 + u128::from(number) * 0x1111,
+        0x0189_0000_0000_7000_8000_0000_0000_0000 + u128::from(position) * 0x1111,
     );
     (record.label, record.tags) = (None, BTreeMap::new());
     record
@@ -195,9 +195,12 @@ fn stored_records_stay_unchanged_and_all_tables_are_derived(place: &Place) {
     }
     let loops: Vec<_> = of_records.iter().map(|stage| &stage.session_loop).collect();
     for (table, rows) in [
-        ("operations", loops.iter().map(|each| each.operations.len()).sum::<usize>()),
-        ("series", loops.iter().map(|each| each.series.len()).sum()),
-        ("errors", loops.iter().map(|each| each.errors.len()).sum()),
+        (
+            "operations",
+            loops.iter().map(|session_loop| session_loop.operations.len()).sum::<usize>(),
+        ),
+        ("series", loops.iter().map(|session_loop| session_loop.series.len()).sum()),
+        ("errors", loops.iter().map(|session_loop| session_loop.errors.len()).sum()),
         ("accesses", all.iter().map(|record| record.accesses.len()).sum()),
         ("checks", all.iter().map(|record| record.checks.len()).sum()),
         ("tags", all.iter().map(|record| record.tags.len()).sum()),
@@ -212,14 +215,14 @@ fn stored_records_stay_unchanged_and_all_tables_are_derived(place: &Place) {
 
 fn lists_with_filters_order_and_limit(place: &Place) {
     let store = place.open();
-    for number in 1..=5_u32 {
-        let mut record = record(number);
+    for position in 1..=5_u32 {
+        let mut record = record(position);
         record.stages.truncate(1);
         record.stages[0].throughput.rows_per_s =
-            [30.0, 10.0, 50.0, 20.0, 40.0][number as usize - 1];
-        record.verdict.valid = number != 3;
-        record.label = Some(if number < 4 { "day" } else { "night" }.to_owned());
-        record.tags.insert("number".to_owned(), number.to_string());
+            [30.0, 10.0, 50.0, 20.0, 40.0][position as usize - 1];
+        record.verdict.valid = position != 3;
+        record.label = Some(if position < 4 { "day" } else { "night" }.to_owned());
+        record.tags.insert("number".to_owned(), position.to_string());
         store.save(&record).unwrap();
     }
     let numbers = |filter: RunFilter| -> String {
@@ -306,18 +309,18 @@ fn stores_the_latest_limits_of_a_device_by_its_identity(place: &Place) {
     store.save_disk_limit("one", &limit).unwrap();
     limit.sequential_read.mb_s = 900.0;
     store.save_disk_limit("one", &limit).unwrap();
-    let found = |host: &str, device: &str, identity: Option<&str>| {
+    let stored = |host: &str, device: &str, identity: Option<&str>| {
         store.disk_limit(host, device, identity).unwrap()
     };
-    assert_eq!(found("one", "vda", Some("a1")), Some(limit.clone()));
+    assert_eq!(stored("one", "vda", Some("a1")), Some(limit.clone()));
     // The machine and its device were renamed.
-    assert_eq!(found("two", "vdb", Some("a1")), Some(limit.clone()));
+    assert_eq!(stored("two", "vdb", Some("a1")), Some(limit.clone()));
     // Another machine has the same name.
-    assert_eq!(found("one", "vda", Some("b2")), None);
-    assert_eq!(found("one", "vda", None), None);
+    assert_eq!(stored("one", "vda", Some("b2")), None);
+    assert_eq!(stored("one", "vda", None), None);
     limit.identity = None;
     store.save_disk_limit("one", &limit).unwrap();
-    assert_eq!(found("one", "vda", None), Some(limit));
+    assert_eq!(stored("one", "vda", None), Some(limit));
     assert_eq!(place.count("device_limits"), 2);
     assert_eq!(
         place.sql("select sequential_read_mb_s from device_limits where identity = 'a1'"),
@@ -335,24 +338,27 @@ fn refuses_stores_of_other_versions_without_changing_them(place: &Place) {
         // Changed while it was open.
         assert!(matches!(store.save(&record(1)), Err(StoreError::Version { .. })));
         let error = place.try_open().err().unwrap();
-        assert!(matches!(error, StoreError::Version { found, .. } if found == version), "{error}");
+        assert!(
+            matches!(error, StoreError::Version { version: stored, .. } if stored == version),
+            "{error}"
+        );
         assert!(error.to_string().contains(advice), "{error}");
         assert_eq!(place.count("runs"), 0);
     }
 }
 
 fn several_riops_create_and_write_the_store_at_once(place: &Place) {
-    let (writers, each) = (4_u32, 5_u32);
+    let (writers, count) = (4_u32, 5_u32);
     std::thread::scope(|scope| {
         for writer in 0..writers {
             scope.spawn(move || {
                 let store = place.open();
-                for number in 0..each {
-                    store.save(&record(writer * each + number)).unwrap();
+                for position in 0..count {
+                    store.save(&record(writer * count + position)).unwrap();
                     store
                         .tag(
                             "last",
-                            &BTreeMap::from([(format!("w{writer}"), number.to_string())]),
+                            &BTreeMap::from([(format!("w{writer}"), position.to_string())]),
                             &[],
                         )
                         .unwrap();
@@ -361,7 +367,7 @@ fn several_riops_create_and_write_the_store_at_once(place: &Place) {
         }
     });
     let runs = place.open().list(&RunFilter::default()).unwrap();
-    assert_eq!(runs.len(), (writers * each) as usize);
+    assert_eq!(runs.len(), (writers * count) as usize);
     for run in &runs {
         assert_eq!(place.open().find(&run.id).unwrap().tags, run.tags);
     }
@@ -406,8 +412,8 @@ fn a_record_that_cannot_be_decoded_is_listed_and_can_be_removed(place: &Place) {
 }
 
 /// An experiment with the given position in time.
-fn experiment(number: u32, name: &str) -> StoredExperiment {
-    let record = record(number);
+fn experiment(position: u32, name: &str) -> StoredExperiment {
+    let record = record(position);
     StoredExperiment {
         id: record.id.to_string().parse().unwrap(),
         name: name.to_owned(),
@@ -450,10 +456,10 @@ fn notes_are_changed_and_facts_select_runs(place: &Place) {
     store.edit_notes(&id, &|notes| drop(notes.pop())).unwrap();
     assert_eq!(line().as_deref(), Some("one"));
     assert_eq!(store.find(&id).unwrap().notes, std::slice::from_ref(&one));
-    let of = experiment(1, "noted");
-    store.save_experiment(&of).unwrap();
-    store.edit_experiment_notes(&of.id, &|notes| notes.push(one.clone())).unwrap();
-    store.update_experiment(&of.id, &ExperimentState::default()).unwrap();
+    let noted = experiment(1, "noted");
+    store.save_experiment(&noted).unwrap();
+    store.edit_experiment_notes(&noted.id, &|notes| notes.push(one.clone())).unwrap();
+    store.update_experiment(&noted.id, &ExperimentState::default()).unwrap();
     assert_eq!(store.experiment("noted").unwrap().notes, std::slice::from_ref(&one));
     assert_eq!(store.experiments().unwrap()[0].notes, [one]);
     assert!(store.edit_experiment_notes("none", &|_| {}).is_err());
@@ -464,8 +470,8 @@ fn finds_experiments_by_name_and_id(place: &Place) {
     assert!(matches!(store.experiment("last"), Err(StoreError::NoExperiments(_))));
     assert_eq!(store.experiments().unwrap(), []);
     let all = [experiment(1, "batch"), experiment(2, "batch"), experiment(3, "what's \"it\" ä")];
-    for each in all.iter().rev() {
-        store.save_experiment(each).unwrap();
+    for experiment in all.iter().rev() {
+        store.save_experiment(experiment).unwrap();
     }
     let error = store.save_experiment(&all[0]).unwrap_err();
     assert!(matches!(error, StoreError::ExperimentExists(_)), "{error}");
@@ -484,7 +490,7 @@ fn finds_experiments_by_name_and_id(place: &Place) {
         assert!(matches!(error, StoreError::ExperimentNotFound(_)), "{part}: {error}");
     }
     let listed = store.experiments().unwrap();
-    let ids: Vec<_> = listed.iter().map(|each| each.id.as_str()).collect();
+    let ids: Vec<_> = listed.iter().map(|experiment| experiment.id.as_str()).collect();
     assert_eq!(ids, [&*all[2].id, &*all[1].id, &*all[0].id], "the newest first");
 }
 
@@ -517,14 +523,15 @@ fn replaces_the_state_of_an_experiment_and_keeps_its_definition(place: &Place) {
 fn experiments_are_listed_with_the_number_of_their_runs(place: &Place) {
     let store = place.open();
     let (one, two) = (experiment(1, "one"), experiment(2, "two"));
-    for (number, of) in [(3, &one), (4, &two), (5, &two)] {
-        let mut record = record(number);
-        record.tags.insert("experiment".to_owned(), of.id.to_string());
+    for (position, experiment) in [(3, &one), (4, &two), (5, &two)] {
+        let mut record = record(position);
+        record.tags.insert("experiment".to_owned(), experiment.id.to_string());
         store.save(&record).unwrap();
     }
     store.save_experiment(&one).unwrap();
     store.save_experiment(&two).unwrap();
-    let runs: Vec<_> = store.experiments().unwrap().iter().map(|each| each.runs).collect();
+    let runs: Vec<_> =
+        store.experiments().unwrap().iter().map(|experiment| experiment.runs).collect();
     assert_eq!(runs, [2, 1]);
 }
 

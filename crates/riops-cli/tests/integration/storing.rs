@@ -99,7 +99,7 @@ fn sigkill_while_storing_in_a_database_loses_at_most_that_run() {
 }
 
 /// Returns the location of the database through the proxy.
-fn through(proxy: &Proxy, database: &Database) -> StoreLocation {
+fn location_through(proxy: &Proxy, database: &Database) -> StoreLocation {
     let ConnInfo { user, database, .. } = &database.conninfo;
     StoreLocation::Postgresql(Box::new(ConnInfo::unix(
         proxy.folder(),
@@ -114,13 +114,13 @@ fn socket(database: &Database) -> std::path::PathBuf {
 }
 
 fn proxy(database: &Database, fault: impl Fn(u64) -> Fault + Send + 'static) -> Proxy {
-    Proxy::to(&socket(database), fault).unwrap()
+    Proxy::start_for(&socket(database), fault).unwrap()
 }
 
 /// Returns how many bytes opening the store and storing this record send to the server, and receive.
 fn bytes_of(database: &Database, record: &Record) -> ((u64, u64), (u64, u64)) {
     let proxy = proxy(database, |_| Fault::None);
-    let store = store::open(&through(&proxy, database), &Interrupt::new()).unwrap();
+    let store = store::open(&location_through(&proxy, database), &Interrupt::new()).unwrap();
     let opened = proxy.forwarded();
     store.save(record).unwrap();
     store.remove(&record.id.to_string()).unwrap();
@@ -139,8 +139,9 @@ fn a_store_whose_connection_breaks_once_stores_the_run_on_a_new_connection() {
     let to_client = (opened.1 + 1..closed.1).step_by(step(opened.1, closed.1));
     let faults = to_server.map(Fault::CutToServer).chain(to_client.map(Fault::CutToClient));
     for fault in faults {
-        let proxy = proxy(&database, move |number| if number == 0 { fault } else { Fault::None });
-        let store = store::open(&through(&proxy, &database), &Interrupt::new()).unwrap();
+        let proxy =
+            proxy(&database, move |connection| if connection == 0 { fault } else { Fault::None });
+        let store = store::open(&location_through(&proxy, &database), &Interrupt::new()).unwrap();
         store.save(&record).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
         assert_eq!(direct.find("last").unwrap(), record, "{fault:?}");
         direct.remove("last").unwrap();
@@ -155,23 +156,24 @@ fn a_store_that_is_lost_reports_it_and_has_the_run_completely_or_not_at_all() {
     let direct = store::open(&direct, &Interrupt::new()).unwrap();
     let (opened, closed) = bytes_of(&database, &record);
     for bytes in (opened.0 + 1..closed.0).step_by(997) {
-        let proxy =
-            proxy(&database, move |number| Fault::CutToServer(if number == 0 { bytes } else { 0 }));
-        let store = store::open(&through(&proxy, &database), &Interrupt::new()).unwrap();
+        let proxy = proxy(&database, move |connection| {
+            Fault::CutToServer(if connection == 0 { bytes } else { 0 })
+        });
+        let store = store::open(&location_through(&proxy, &database), &Interrupt::new()).unwrap();
         let saved = store.save(&record);
         drop((store, proxy));
         match (saved, direct.find("last")) {
-            (Ok(()), Ok(found)) => {
-                assert_eq!(found, record);
+            (Ok(()), Ok(stored)) => {
+                assert_eq!(stored, record);
                 direct.remove("last").unwrap();
             }
             (Err(StoreError::Postgresql { .. }), Err(StoreError::Empty(_))) => {}
-            (Err(_), Ok(found)) => {
+            (Err(_), Ok(stored)) => {
                 // The reply to the commit was lost.
-                assert_eq!(found, record);
+                assert_eq!(stored, record);
                 direct.remove("last").unwrap();
             }
-            (saved, found) => panic!("{bytes}: {saved:?}, {found:?}"),
+            (saved, stored) => panic!("{bytes}: {saved:?}, {stored:?}"),
         }
     }
 }
@@ -199,7 +201,7 @@ fn an_interruption_ends_the_wait_for_a_locked_store() {
 }
 
 /// Checks that a command kept its record as a file, and said where. Returns the record.
-fn kept(run: &CommandOutput, folder: &Path) -> Record {
+fn kept_record(run: &CommandOutput, folder: &Path) -> Record {
     let files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     let is_record = |path: &&std::path::PathBuf| path.extension().is_some_and(|end| end == "json");
@@ -220,8 +222,8 @@ fn a_lost_connection_to_the_store_keeps_the_record_as_a_file() {
     let line = "run ping --duration 100ms --warmup 0 --interval 100ms";
     let run_in = |proxy: &Proxy, folder: &Path| {
         let mut run = database.command(line);
-        run.current_dir(folder).env("RIOPS_STORE", through(proxy, &database).to_string());
-        CommandOutput::of(&mut run)
+        run.current_dir(folder).env("RIOPS_STORE", location_through(proxy, &database).to_string());
+        CommandOutput::run(&mut run)
     };
     let folder = folder("lost-store-files");
     let through_all = proxy(&database, |_| Fault::None);
@@ -231,11 +233,12 @@ fn a_lost_connection_to_the_store_keeps_the_record_as_a_file() {
     // In the middle of the record, whose length varies with what disturbed the run.
     let cut = second.forwarded().0 - 8_000;
     drop((through_all, second));
-    let broken =
-        proxy(&database, move |number| Fault::CutToServer(if number == 0 { cut } else { 0 }));
+    let broken = proxy(&database, move |connection| {
+        Fault::CutToServer(if connection == 0 { cut } else { 0 })
+    });
     let run = run_in(&broken, &folder).expect(1);
     assert!(run.stdout.contains("stored       NO:"), "{}", run.stdout);
-    let record = kept(&run, &folder);
+    let record = kept_record(&run, &folder);
     assert_eq!(record.workload, "ping");
     assert!(run.stderr.contains("--store"), "{}", run.stderr);
 }
@@ -246,7 +249,7 @@ fn a_full_disk_keeps_the_record_as_a_file() {
     let folder = folder("full-disk");
     let store = folder.join("runs.sqlite");
     let line = "run ping --duration 200ms --warmup 0 --interval 100ms";
-    CommandOutput::of(database.command(line).env("RIOPS_STORE", &store)).expect(0);
+    CommandOutput::run(database.command(line).env("RIOPS_STORE", &store)).expect(0);
     // No process of this shell can write to the second half of the store, as on a full disk; this also holds for
     // root.
     let blocks = std::fs::metadata(&store).unwrap().len() / 512 / 2;
@@ -261,8 +264,8 @@ fn a_full_disk_keeps_the_record_as_a_file() {
     }
     shell.args(["-c", &script]).arg(binary()).args(line.split(' '));
     shell.env("RIOPS_STORE", &store).current_dir(&folder);
-    let run = CommandOutput::of(&mut shell).expect(1);
-    let record = kept(&run, &folder);
+    let run = CommandOutput::run(&mut shell).expect(1);
+    let record = kept_record(&run, &folder);
     assert!(run.stdout.contains("stored       NO:"), "{}", run.stdout);
     // The store has the first run, and accepts the second one later.
     let location = StoreLocation::File(store);
@@ -283,12 +286,12 @@ fn a_password_in_the_location_of_the_store_is_never_printed() {
     let (_, server) = tcp.rsplit_once('@').unwrap();
     let url = format!("postgresql://team:{password}@{server}");
     let mut run = database.command("run ping --duration 100ms --warmup 0 --interval 100ms");
-    let run = CommandOutput::of(run.env("RIOPS_STORE", &url)).expect(0);
-    let listed = CommandOutput::of(command("runs list").env("RIOPS_STORE", &url)).expect(0);
-    let shown = CommandOutput::of(command("runs show").env("RIOPS_STORE", &url)).expect(0);
+    let run = CommandOutput::run(run.env("RIOPS_STORE", &url)).expect(0);
+    let listed = CommandOutput::run(command("runs list").env("RIOPS_STORE", &url)).expect(0);
+    let shown = CommandOutput::run(command("runs show").env("RIOPS_STORE", &url)).expect(0);
     let wrong = url.replace(password, "wrong-secret");
-    let refused = CommandOutput::of(command("runs list").env("RIOPS_STORE", &wrong)).expect(1);
-    let missing = CommandOutput::of(
+    let refused = CommandOutput::run(command("runs list").env("RIOPS_STORE", &wrong)).expect(1);
+    let missing = CommandOutput::run(
         command("runs show").env("RIOPS_STORE", url.replace("/store_password", "/nowhere")),
     )
     .expect(1);

@@ -154,7 +154,7 @@ fn a_missing_password_is_an_error_and_not_a_failed_run() {
     assert!(limited.stderr.contains("time limit reached"), "{}", limited.stderr);
     let resumed = || {
         let mut command = database.command("sweep --resume --time-limit 1h");
-        CommandOutput::of(command.env_remove("RIOPS_DATABASE"))
+        CommandOutput::run(command.env_remove("RIOPS_DATABASE"))
     };
     let refused = resumed().expect(2);
     assert!(refused.stderr.contains("the password for "), "{}", refused.stderr);
@@ -264,11 +264,13 @@ fn an_ab_test_names_the_settings_of_the_sessions_that_differ() {
         path("high.toml")
     );
     let mut command = database.command(&line);
-    let json = CommandOutput::of(command.env_remove("RIOPS_DATABASE")).expect(0).json();
+    let json = CommandOutput::run(command.env_remove("RIOPS_DATABASE")).expect(0).json();
     let differences = json["differences"].as_array().unwrap();
-    let expected = |of: &&Value| of["topic"] == "setting" && of["name"] == "random_page_cost";
-    let found = differences.iter().find(expected).unwrap_or_else(|| panic!("{differences:?}"));
-    assert_eq!((&found["a"], &found["b"]), (&"1.1".into(), &"40".into()));
+    let expected = |difference: &&Value| {
+        difference["topic"] == "setting" && difference["name"] == "random_page_cost"
+    };
+    let setting = differences.iter().find(expected).unwrap_or_else(|| panic!("{differences:?}"));
+    assert_eq!((&setting["a"], &setting["b"]), (&"1.1".into(), &"40".into()));
 }
 
 #[test]
@@ -308,14 +310,14 @@ fn the_ready_experiments_are_complete() {
         let name = path.file_stem().unwrap().to_str().unwrap();
         for file in [name, path.to_str().unwrap()] {
             let plan =
-                CommandOutput::of(&mut on_embedded(&format!("sweep {file}"))).expect(0).stdout;
+                CommandOutput::run(&mut on_embedded(&format!("sweep {file}"))).expect(0).stdout;
             assert!(plan.starts_with(&format!("{name}: ")), "{plan}");
         }
         assert!(guide.contains(&format!("experiments/{name}.toml")), "{name}");
         count += 1;
     }
     assert_eq!(count, 9);
-    let ab = |name: &str| CommandOutput::of(&mut on_embedded(&format!("ab {name}")));
+    let ab = |name: &str| CommandOutput::run(&mut on_embedded(&format!("ab {name}")));
     let plan = ab("compare-two-servers").expect(0).stdout;
     assert!(plan.contains("variant=small") && plan.contains("at most"), "{plan}");
     let refused = ab("oltp-threads").expect(2).stderr;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, Database, database, program, sysbench_server, until};
+use crate::fixture::{CommandOutput, Database, database, program, start_until, sysbench_server};
 use crate::oltp::{reset_statements, statements, sysbench};
 
 /// The values of `k` in sbtest1: their number, mean and standard deviation, and the share of the rows that have one of
@@ -17,7 +17,7 @@ fn values_of_k(database: &Database, schema: &str) -> [f64; 4] {
                           (select sum(count) from frequent) / count(*)) from {schema}.sbtest1"
     );
     let numbers = database.value(&sql).unwrap();
-    let numbers: Vec<f64> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
+    let numbers: Vec<f64> = numbers.split(' ').map(|value| value.parse().unwrap()).collect();
     numbers.try_into().unwrap()
 }
 
@@ -161,7 +161,7 @@ impl Both {
     }
 
     fn riops(&self, line: &str) -> CommandOutput {
-        CommandOutput::of(&mut self.command(line))
+        CommandOutput::run(&mut self.command(line))
     }
 
     fn command(&self, line: &str) -> Command {
@@ -173,7 +173,7 @@ impl Both {
 
     fn original(&self, line: &str) -> CommandOutput {
         let mut command = Command::new(&self.sysbench);
-        CommandOutput::of(command.args(&self.server).args(line.split_whitespace()))
+        CommandOutput::run(command.args(&self.server).args(line.split_whitespace()))
     }
 
     fn account(&self, run: impl FnOnce(&Self) -> CommandOutput) -> (Account, CommandOutput) {
@@ -304,7 +304,7 @@ fn combinations_of_options_are_accepted_as_by_sysbench() {
 }
 
 #[test]
-fn bulk_inserts_are_those_of_sysbench_and_are_verified() {
+fn bulk_inserts_write_the_same_rows_as_sysbench_and_are_verified() {
     let Some(path) = program("sysbench") else {
         return;
     };
@@ -316,7 +316,7 @@ fn bulk_inserts_are_those_of_sysbench_and_are_verified() {
     // The sessions of one worker take turns. With two workers, one may take all events before the other one has started.
     let run = |both: &Both| {
         let line = "bulk_insert --threads=2 --events=1000 --time=0 run";
-        CommandOutput::of(both.command(line).env("RIOPS_WORKERS", "1"))
+        CommandOutput::run(both.command(line).env("RIOPS_WORKERS", "1"))
     };
     let line = "bulk_insert --threads=2 --events=1000 --time=0";
     for create in [Both::original, Both::riops] {
@@ -392,7 +392,7 @@ fn interval_lines(report: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn intervals_checkpoints_and_limits_are_those_of_sysbench() {
+fn intervals_checkpoints_and_limits_are_the_same_as_with_sysbench() {
     let Some(path) = program("sysbench") else {
         return;
     };
@@ -465,7 +465,7 @@ fn a_script_of_sysbench_is_known_by_its_contents() {
     let named = folder.join("renamed.lua");
     let help = |path: &Path| {
         let mut command = crate::fixture::command("sysbench");
-        CommandOutput::of(command.arg(path).arg("help").current_dir(&folder))
+        CommandOutput::run(command.arg(path).arg("help").current_dir(&folder))
     };
     std::fs::write(&named, &text).unwrap();
     for path in [own, &named] {
@@ -495,7 +495,7 @@ fn several_processes_use_the_same_tables_at_once() {
             both.prepare();
         }
         let hour = format!("{line} --time=3600 run");
-        let mut first = until(&mut both.command(&hour), "measuring");
+        let mut first = start_until(&mut both.command(&hour), "measuring");
         both.riops(&format!("{line} --threads=2 --events=20 run")).expect(0);
         kill(first.id(), "-INT");
         assert!(first.wait().unwrap().code().is_some());
@@ -509,7 +509,7 @@ fn the_tests_of_the_yugabytedb_variant_run_on_postgresql() {
     let sysbench = |line: &str| {
         let mut command = crate::fixture::command("sysbench");
         command.args(sysbench_server(&database)).args(line.split(' '));
-        CommandOutput::of(command.env("RIOPS_STORE", &database.store))
+        CommandOutput::run(command.env("RIOPS_STORE", &database.store))
     };
     // No tables.
     let one =

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::fixture::{command, until};
+use crate::fixture::{command, start_until};
 
 #[test]
 fn removes_the_password_from_the_title_for_every_form_of_the_database_option() {
@@ -12,7 +12,7 @@ fn removes_the_password_from_the_title_for_every_form_of_the_database_option() {
     for form in ["-nd ", "-nd", "-nd=", "-d ", "--database ", "--database="] {
         let url = format!("postgresql://u:secret@{address}/x");
         let line = format!("run load --no_store {form}{url} --report_interval=1");
-        let mut child = until(&mut command(&line), "target: ");
+        let mut child = start_until(&mut command(&line), "target: ");
         let title = std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();

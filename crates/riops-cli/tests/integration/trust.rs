@@ -83,7 +83,7 @@ fn an_experiment_file_names_programs_and_files_only_if_it_is_trusted() {
         std::fs::write(&file, text).unwrap();
         for line in lines {
             let line = line.replace("FILE", &file.display().to_string());
-            CommandOutput::of(&mut command(&line)).expect(2).stderr_contains("--trust");
+            CommandOutput::run(&mut command(&line)).expect(2).stderr_contains("--trust");
         }
     };
     let sweep = ["sweep FILE --dry-run"];
@@ -111,7 +111,7 @@ fn an_experiment_file_names_programs_and_files_only_if_it_is_trusted() {
         std::fs::write(&file, format!("workload = \"{workload}\"\n")).unwrap();
         for line in ["sweep FILE --dry-run", "ab FILE FILE --dry-run"] {
             let line = line.replace("FILE", &file.display().to_string());
-            CommandOutput::of(&mut command(&line)).expect(2).stderr_contains("is an option");
+            CommandOutput::run(&mut command(&line)).expect(2).stderr_contains("is an option");
         }
     }
     refused("workload = \"rows\"\n[options]\norder = \"length(pg_read_file('/x'))\"\n", &sweep);
@@ -119,7 +119,7 @@ fn an_experiment_file_names_programs_and_files_only_if_it_is_trusted() {
     std::fs::write(&file, "workload = \"script\"\n[options]\nserver-dir = \"/a\"\n").unwrap();
     for allowed in ["--trust", "--set server-dir=/b", "--server-dir /b --set server_dir=/c"] {
         let line = format!("sweep {} --dry-run {allowed}", file.display());
-        CommandOutput::of(&mut command(&line)).expect(0);
+        CommandOutput::run(&mut command(&line)).expect(0);
     }
 }
 
@@ -154,12 +154,12 @@ fn a_configuration_file_gives_no_permission() {
     ] {
         std::fs::write(&file, format!("{option}\n")).unwrap();
         let line = format!("run script --config {} --dump-plan", file.display());
-        CommandOutput::of(&mut command(&line))
+        CommandOutput::run(&mut command(&line))
             .expect(2)
             .stderr_contains("on the command line or in the environment");
     }
     let mut run = command("run script --dump-plan");
-    CommandOutput::of(run.env("RIOPS_ALLOW_SHELL", "true")).expect(0);
+    CommandOutput::run(run.env("RIOPS_ALLOW_SHELL", "true")).expect(0);
 }
 
 #[test]
@@ -168,7 +168,8 @@ fn a_password_in_the_options_of_an_experiment_is_refused_and_not_shown() {
         "sweep ping --axis database=postgresql://u:s3cret@h/a,postgresql://u:s3cret@h/b --dry-run",
         "sweep find-my-limit --set database=postgresql://u:s3cret@h/a --dry-run",
     ] {
-        let refused = CommandOutput::of(&mut command(line)).expect(2).stderr_contains("PGPASSWORD");
+        let refused =
+            CommandOutput::run(&mut command(line)).expect(2).stderr_contains("PGPASSWORD");
         assert!(!refused.stderr.contains("s3cret"), "{}", refused.stderr);
     }
 }

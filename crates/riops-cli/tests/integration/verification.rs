@@ -18,9 +18,9 @@ use crate::fixture::{CommandOutput, Database, database};
 const MEASURED_BYTES: u64 = 300_000;
 
 /// Breaks every measured connection, alternately in both directions, at different positions of a message.
-fn alternately(number: u64) -> Fault {
-    let bytes = MEASURED_BYTES + 17 * number;
-    if number.is_multiple_of(2) { Fault::CutToClient(bytes) } else { Fault::CutToServer(bytes) }
+fn alternating_fault(connection: u64) -> Fault {
+    let bytes = MEASURED_BYTES + 17 * connection;
+    if connection.is_multiple_of(2) { Fault::CutToClient(bytes) } else { Fault::CutToServer(bytes) }
 }
 
 /// Runs the command through a proxy that breaks connections.
@@ -30,7 +30,7 @@ fn riops_through(
     line: &str,
 ) -> CommandOutput {
     let socket = database.state.socket_dir.join(format!(".s.PGSQL.{}", database.state.port));
-    let proxy = Proxy::to(&socket, fault).unwrap();
+    let proxy = Proxy::start_for(&socket, fault).unwrap();
     let target = format!(
         "host={} port={} user={} dbname={}",
         proxy.folder().display(),
@@ -43,7 +43,7 @@ fn riops_through(
     if let Some(password) = password(&database.url) {
         command.env("PGPASSWORD", password);
     }
-    CommandOutput::of(&mut command)
+    CommandOutput::run(&mut command)
 }
 
 /// Returns the password in a URL.
@@ -53,7 +53,7 @@ fn password(url: &str) -> Option<String> {
     user.split_once(':').map(|(_, password)| password.to_owned())
 }
 
-fn number(record: &Value, name: &str) -> u64 {
+fn unknown_outcomes(record: &Value, name: &str) -> u64 {
     record["unknown_outcomes"][name].as_u64().unwrap_or(0)
 }
 
@@ -61,11 +61,11 @@ fn number(record: &Value, name: &str) -> u64 {
 /// committed.
 fn assert_resolved(record: &Value) -> (u64, u64) {
     assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
-    assert_eq!(number(record, "unresolved"), 0, "{}", record["unknown_outcomes"]);
+    assert_eq!(unknown_outcomes(record, "unresolved"), 0, "{}", record["unknown_outcomes"]);
     for check in record["checks"].as_array().unwrap() {
         assert_eq!((&check["held"], &check["unresolved"]), (&true.into(), &Value::Null), "{check}");
     }
-    (number(record, "applied"), number(record, "not_applied"))
+    (unknown_outcomes(record, "applied"), unknown_outcomes(record, "not_applied"))
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn transactions_with_an_unknown_outcome_are_resolved_and_hide_no_lost_row() {
     let database = database("verify_unknown");
     database.riops("prepare rows --rows 300000").expect(0);
     let line = "run rows --batch 10 --update-percent 50 -c 1 --transactions 30000 --seed 7 --warmup 0 --interval 100ms --output json";
-    let record = riops_through(&database, alternately, line).expect(0).json();
+    let record = riops_through(&database, alternating_fault, line).expect(0).json();
     let (applied, not_applied) = assert_resolved(&record);
     assert!(applied >= 1 && not_applied >= 1, "{}", record["unknown_outcomes"]);
     let shown = database.riops("runs show last").expect(0).stdout;
@@ -93,12 +93,12 @@ fn transactions_with_an_unknown_outcome_are_resolved_and_hide_no_lost_row() {
 }
 
 #[test]
-fn what_the_rows_do_not_prove_remains_unresolved_and_is_named() {
+fn reports_transactions_that_the_rows_do_not_prove_as_unresolved() {
     let database = database("verify_unresolved");
     database.riops("prepare rows --rows 20").expect(0);
     // Every update writes all rows: the last one hides all others.
     let line = "run rows --batch 20 --update-percent 100 -c 1 --transactions 8000 --warmup 0 --interval 100ms";
-    let ran = riops_through(&database, alternately, line).expect(0);
+    let ran = riops_through(&database, alternating_fault, line).expect(0);
     let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("not every change could be verified: increments of scratch"), "{text}");
     assert!(text.contains("unresolved: ±"), "{text}");
@@ -112,7 +112,7 @@ fn client_generated_ids_show_the_outcome_of_inserts() {
     let database = database("verify_inserts");
     database.riops("prepare oltp --tables 2 --table-size 100 --auto-inc=off").expect(0);
     let line = "run oltp insert -c 1 --events 20000 --seed 3 --warmup 0 --output json";
-    let record = riops_through(&database, alternately, line).expect(0).json();
+    let record = riops_through(&database, alternating_fault, line).expect(0).json();
     let (applied, not_applied) = assert_resolved(&record);
     assert!(applied + not_applied >= 1, "{}", record["unknown_outcomes"]);
     database.riops("verify oltp").expect(0);
@@ -266,7 +266,7 @@ fn an_oltp_run_beside_a_run_without_a_report_is_unknown_and_not_wrong() {
 fn a_reused_process_id_is_not_terminated() {
     let database = database("verify_backend");
     let (mut session, mut control) = (database.connect(), database.connect());
-    let backend = Backend::of(&mut session).unwrap().unwrap();
+    let backend = Backend::read(&mut session).unwrap().unwrap();
     // The session that had this process id before.
     let earlier = Backend { started: "20200101000000000000".to_owned(), ..backend.clone() };
     assert!(!earlier.terminate(&mut control).unwrap());
@@ -289,7 +289,7 @@ fn the_name_of_the_sessions_contains_the_id_of_the_run() {
         "run rows --batch 1 --update-percent 100 --transactions 5 --warmup 0 --interval 100ms --output json",
     );
     command.env("PGAPPNAME", &name);
-    let record = CommandOutput::of(&mut command).expect(0).json();
+    let record = CommandOutput::run(&mut command).expect(0).json();
     let expected = format!("{}/{}", "?".repeat(26), record["id"].as_str().unwrap());
     let seen = database.value("select string_agg(distinct name, ',') from public.seen");
     assert_eq!(seen, Some(expected));

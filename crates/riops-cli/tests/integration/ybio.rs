@@ -16,12 +16,12 @@ struct Ybio {
 
 impl Ybio {
     /// Creates the database and installs the procedures. Returns `None` without psql.
-    fn installed(name: &str) -> Option<Self> {
+    fn install(name: &str) -> Option<Self> {
         program("psql")?;
         let database = database(name);
         let connection = database.connect();
         let ybio = Self { database, connection };
-        CommandOutput::of(ybio.psql().args(["-f", FILE])).expect(0);
+        CommandOutput::run(ybio.psql().args(["-f", FILE])).expect(0);
         Some(ybio)
     }
 
@@ -33,7 +33,7 @@ impl Ybio {
 
     /// Returns the notices of a call, without the prefix `NOTICE:`.
     fn notices(&self, call: &str) -> Vec<String> {
-        let ran = CommandOutput::of(self.psql().args(["-c", call])).expect(0);
+        let ran = CommandOutput::run(self.psql().args(["-c", call])).expect(0);
         ran.stderr.lines().map(|line| line.replacen("NOTICE:  ", "", 1)).collect()
     }
 
@@ -44,7 +44,7 @@ impl Ybio {
 
 #[test]
 fn documented_examples_give_the_documented_columns_and_notices() {
-    let Some(mut ybio) = Ybio::installed("ybio_page") else {
+    let Some(mut ybio) = Ybio::install("ybio_page") else {
         return;
     };
     let setup = ybio
@@ -92,7 +92,7 @@ fn documented_examples_give_the_documented_columns_and_notices() {
 
 #[test]
 fn keys_are_exactly_1_to_rows_for_every_batch_size() {
-    let Some(mut ybio) = Ybio::installed("ybio_keys") else {
+    let Some(mut ybio) = Ybio::install("ybio_keys") else {
         return;
     };
     for (rows, batch, batches, options) in [
@@ -106,8 +106,8 @@ fn keys_are_exactly_1_to_rows_for_every_batch_size() {
             "call setup(tab_num=>7, tab_rows=>{rows}, batch_size=>{batch}{options})"
         ));
         assert_eq!(notices[0], format!("Inserting {rows} rows in {batches} batches of {batch}"));
-        let found = ybio.value("select count(*) || ' ' || min(mykey) || ' ' || max(mykey) || ' ' || count(distinct mykey) || ' ' || (min(scratch) >= 0 and max(scratch) <= count(*)) from bench0007");
-        assert_eq!(found, format!("{rows} 1 {rows} {rows} true"));
+        let keys = ybio.value("select count(*) || ' ' || min(mykey) || ' ' || max(mykey) || ' ' || count(distinct mykey) || ' ' || (min(scratch) >= 0 and max(scratch) <= count(*)) from bench0007");
+        assert_eq!(keys, format!("{rows} 1 {rows} {rows} true"));
         // A batch larger than the table is reduced to one range with all rows.
         ybio.notices(&format!(
             "call runit(tab_num=>7, tab_rows=>{rows}, batch_size=>{}, run_duration=>interval '0')",
@@ -120,7 +120,7 @@ fn keys_are_exactly_1_to_rows_for_every_batch_size() {
 
 #[test]
 fn setup_without_recreate_adds_rows_to_the_table() {
-    let Some(mut ybio) = Ybio::installed("ybio_added") else {
+    let Some(mut ybio) = Ybio::install("ybio_added") else {
         return;
     };
     ybio.notices("call setup(tab_rows=>100, batch_size=>10)");
@@ -133,19 +133,19 @@ fn setup_without_recreate_adds_rows_to_the_table() {
 
 #[test]
 fn filler_repeats_an_md5_per_row() {
-    let Some(mut ybio) = Ybio::installed("ybio_filler") else {
+    let Some(mut ybio) = Ybio::install("ybio_filler") else {
         return;
     };
     // Shorter than one md5, whole repetitions, a part of one, and larger than a page.
     for length in [2, 31, 32, 64, 100, 1000, 10_000] {
         ybio.notices(&format!("call setup(tab_rows=>300, batch_size=>100, filler=>{length})"));
-        let found = ybio.value(&format!(
+        let fillers = ybio.value(&format!(
             "select count(distinct left(filler::text, 32)) || ' ' || min(length(filler)) || ' ' || max(length(filler)) || ' ' ||
                     bool_and(filler::text ~ '^[0-9a-f]+$' and filler::text = rpad('', {length}, left(filler::text, 32))) from bench0001"
         ));
         // With 256 values, all of them different is impossible.
-        let distinct = if length == 2 { found.split(' ').next().unwrap() } else { "300" };
-        assert_eq!(found, format!("{distinct} {length} {length} true"));
+        let distinct = if length == 2 { fillers.split(' ').next().unwrap() } else { "300" };
+        assert_eq!(fillers, format!("{distinct} {length} {length} true"));
         assert!((100..=300).contains(&distinct.parse::<u32>().unwrap()), "{distinct}");
     }
     // A value above about 2,000 bytes is compressed: the repetitions take next to no space.
@@ -161,7 +161,7 @@ fn filler_repeats_an_md5_per_row() {
 
 #[test]
 fn rows_are_sorted_by_the_given_expression() {
-    let Some(mut ybio) = Ybio::installed("ybio_order") else {
+    let Some(mut ybio) = Ybio::install("ybio_order") else {
         return;
     };
     for (orderby, expression) in [
@@ -188,14 +188,14 @@ fn rows_are_sorted_by_the_given_expression() {
         [("'nothing'", "column \"nothing\" does not exist"), ("'1 2'", "syntax error")]
     {
         let call = format!("call setup(tab_rows=>10, orderby=>{orderby})");
-        CommandOutput::of(ybio.psql().args(["-c", &call])).expect(1).stderr_contains(error);
+        CommandOutput::run(ybio.psql().args(["-c", &call])).expect(1).stderr_contains(error);
     }
     assert_eq!(ybio.value("select count(*) from bench0001"), "500");
 }
 
 #[test]
 fn tables_and_indexes_have_the_documented_names_and_plans() {
-    let Some(mut ybio) = Ybio::installed("ybio_names") else {
+    let Some(mut ybio) = Ybio::install("ybio_names") else {
         return;
     };
     ybio.notices("call setup(tab_rows=>20000, batch_size=>10000)");
@@ -235,7 +235,7 @@ fn tables_and_indexes_have_the_documented_names_and_plans() {
 
 #[test]
 fn replaces_an_installed_original_and_keeps_its_results() {
-    let Some(mut ybio) = Ybio::installed("ybio_replaced") else {
+    let Some(mut ybio) = Ybio::install("ybio_replaced") else {
         return;
     };
     // Procedures with fewer or other parameters, and a table without the later columns. An unrelated procedure stays.
@@ -256,7 +256,7 @@ fn replaces_an_installed_original_and_keeps_its_results() {
         )
         .unwrap();
     for _ in 0..2 {
-        CommandOutput::of(ybio.psql().args(["-f", FILE])).expect(0);
+        CommandOutput::run(ybio.psql().args(["-f", FILE])).expect(0);
         ybio.notices("call setup(tab_rows=>100)");
         ybio.notices("call runit(tab_rows=>100, run_duration=>interval '0', comments=>'second')");
     }
@@ -269,7 +269,7 @@ fn replaces_an_installed_original_and_keeps_its_results() {
 
 #[test]
 fn updates_the_requested_share_of_rows_and_loses_no_increment() {
-    let Some(mut ybio) = Ybio::installed("ybio_updates") else {
+    let Some(mut ybio) = Ybio::install("ybio_updates") else {
         return;
     };
     ybio.notices("call setup(tab_rows=>2000, batch_size=>500)");
@@ -279,9 +279,9 @@ fn updates_the_requested_share_of_rows_and_loses_no_increment() {
     {
         ybio.notices(&format!("call runit(tab_rows=>2000, batch_size=>10, pct_update=>{pct}, run_duration=>interval '200 ms'{options}, initial_count=>true)"));
         let row = ybio.connection.query("select num_batches, num_rows, updated_rows, table_rows, retries, p50_ms <= p99_ms and p99_ms <= max_ms * 1.02, access_path from benchruns order by job_id desc limit 1").unwrap().remove(0);
-        let number = |at: usize| row[at].as_ref().unwrap().parse::<i64>().unwrap();
-        assert_eq!((number(0) * 10, number(3), number(4)), (number(1), 2000, 0), "{pct}{options}");
-        assert!((number(2) * 100 - number(1) * pct).abs() <= 10 * 100, "{pct}{options}: {row:?}");
+        let column = |at: usize| row[at].as_ref().unwrap().parse::<i64>().unwrap();
+        assert_eq!((column(0) * 10, column(3), column(4)), (column(1), 2000, 0), "{pct}{options}");
+        assert!((column(2) * 100 - column(1) * pct).abs() <= 10 * 100, "{pct}{options}: {row:?}");
         assert_eq!(row[5].as_deref(), Some("t"), "{row:?}");
         let index_only = options.contains("index_only");
         assert_eq!(
@@ -293,14 +293,14 @@ fn updates_the_requested_share_of_rows_and_loses_no_increment() {
             })
         );
         let after: i64 = ybio.value("select sum(scratch) from bench0001").parse().unwrap();
-        assert_eq!(after - before, if index_only { 0 } else { number(2) }, "{pct}{options}");
+        assert_eq!(after - before, if index_only { 0 } else { column(2) }, "{pct}{options}");
         before = after;
     }
 }
 
 #[test]
 fn draws_keys_above_two_billion_from_the_whole_range() {
-    let Some(mut ybio) = Ybio::installed("ybio_large") else {
+    let Some(mut ybio) = Ybio::install("ybio_large") else {
         return;
     };
     ybio.notices("call setup(tab_rows=>10, batch_size=>10)");
@@ -332,14 +332,14 @@ fn draws_keys_above_two_billion_from_the_whole_range() {
 
 #[test]
 fn a_table_with_fewer_rows_is_refused_and_a_gap_is_reported() {
-    let Some(mut ybio) = Ybio::installed("ybio_fewer") else {
+    let Some(mut ybio) = Ybio::install("ybio_fewer") else {
         return;
     };
     ybio.notices("call setup(tab_rows=>1000, batch_size=>1000)");
     let refused = |ybio: &Ybio, options: &str| {
         let call =
             format!("call runit(tab_rows=>{options}, batch_size=>10, run_duration=>interval '0')");
-        CommandOutput::of(ybio.psql().args(["-c", &call])).stderr
+        CommandOutput::run(ybio.psql().args(["-c", &call])).stderr
     };
     let error = refused(&ybio, "1001");
     assert!(error.contains("keys up to 1000, fewer than tab_rows (1001)"), "{error}");
@@ -369,7 +369,7 @@ fn a_table_with_fewer_rows_is_refused_and_a_gap_is_reported() {
 
 #[test]
 fn restores_the_session_and_reports_a_missing_index_or_table() {
-    let Some(ybio) = Ybio::installed("ybio_session") else {
+    let Some(ybio) = Ybio::install("ybio_session") else {
         return;
     };
     let script = "call setup(tab_rows=>100, batch_size=>50);
@@ -379,20 +379,20 @@ fn restores_the_session_and_reports_a_missing_index_or_table() {
                (select count(*) from pg_prepared_statements), (select count(*) from pg_class where relnamespace = pg_my_temp_schema());
         drop index bench0001_asc_mykey;
         call runit(tab_rows=>100, batch_size=>5, run_duration=>interval '0');";
-    let ran = CommandOutput::of(ybio.psql().args(["-c", "select 1"]).args(
+    let ran = CommandOutput::run(ybio.psql().args(["-c", "select 1"]).args(
         script.split(';').filter(|part| !part.trim().is_empty()).flat_map(|part| ["-c", part]),
     ))
     .expect(0);
     assert!(ran.stdout.contains("off|on|auto|0|0"), "{}", ran.stdout);
     // Without the index, the access path changes and the call prints a warning.
     ran.stderr_contains("access path of table \"bench0001\" is Seq Scan, expected Index Scan");
-    let missing = CommandOutput::of(ybio.psql().args(["-c", "call runit(tab_num=>9)"])).expect(1);
+    let missing = CommandOutput::run(ybio.psql().args(["-c", "call runit(tab_num=>9)"])).expect(1);
     missing.stderr_contains("table \"bench0009\" does not exist: create it with call setup");
 }
 
 #[test]
 fn a_retried_call_continues_from_its_last_report() {
-    let Some(mut ybio) = Ybio::installed("ybio_again") else {
+    let Some(mut ybio) = Ybio::install("ybio_again") else {
         return;
     };
     ybio.notices("call setup(tab_rows=>100, batch_size=>50)");

@@ -103,7 +103,7 @@ fn riops(server: &FakeYugabyteDb, store: &str, line: &str) -> CommandOutput {
     let url = format!("host=127.0.0.1 port={} user=u dbname=d sslmode=disable", server.port());
     command.env("RIOPS_DATABASE", url);
     command.env("RIOPS_STORE", folder(&format!("yb-{store}")).join("runs.sqlite"));
-    CommandOutput::of(&mut command)
+    CommandOutput::run(&mut command)
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn run_sends_the_expected_statements() {
 }
 
 /// Runs with `answer` as the response to the n-th execution of statements with this prefix.
-fn run_with(
+fn run_with_answer(
     name: &str,
     statement: &'static str,
     nth: u64,
@@ -196,7 +196,8 @@ fn retryable_errors_repeat_the_whole_transaction() {
         ("request", "update", "XX000", "Network error: recvmsg got EOF from remote"),
         ("restart-required", "update", "YB003", "Restart read required"),
     ] {
-        let run = run_with(name, statement, 2, error(sqlstate, message), "4").expect(0).json();
+        let run =
+            run_with_answer(name, statement, 2, error(sqlstate, message), "4").expect(0).json();
         let stage = &run["stages"][0];
         assert_eq!((&stage["transactions"], &stage["retries"]), (&4.into(), &1.into()), "{name}");
         assert_eq!(stage["errors"][0]["sqlstate"], sqlstate, "{name}");
@@ -219,7 +220,7 @@ fn a_lost_connection_costs_one_transaction_and_is_reconnected() {
         // The outcome of the commit is unknown.
         ("commit", "commit", Answer::Close, 1),
     ] {
-        let run = run_with(name, statement, 2, answer, "4").expect(0).json();
+        let run = run_with_answer(name, statement, 2, answer, "4").expect(0).json();
         let stage = &run["stages"][0];
         assert_eq!(
             (&stage["reconnects"], &stage["unknown_commits"]),
@@ -240,7 +241,7 @@ fn an_internal_error_of_a_commit_has_an_unknown_outcome_and_is_not_retried() {
         ("again-at-commit", "Try again (yb/tserver/service_util.h:1): Leader not ready"),
         ("timed-out-at-commit", "Timed out: UpdateTransaction RPC timed out after 15.000s"),
     ] {
-        let run = run_with(name, "commit", 2, error("XX000", message), "4").expect(0).json();
+        let run = run_with_answer(name, "commit", 2, error("XX000", message), "4").expect(0).json();
         let stage = &run["stages"][0];
         assert_eq!(
             (&stage["unknown_commits"], &stage["retries"]),
@@ -261,10 +262,10 @@ fn other_errors_end_the_run_with_their_message() {
         ("not-supported", "0A000", "this is not yet supported"),
         ("aborted", "25P02", "current transaction is aborted"),
     ] {
-        let ran = run_with(name, "update", 2, error(sqlstate, message), "4").expect(1);
+        let ran = run_with_answer(name, "update", 2, error(sqlstate, message), "4").expect(1);
         assert!(ran.stdout.contains(message) && ran.stdout.contains(sqlstate), "{}", ran.stdout);
         let counted =
-            run_with(name, "update", 2, error(sqlstate, message), "4 --on-error continue")
+            run_with_answer(name, "update", 2, error(sqlstate, message), "4 --on-error continue")
                 .expect(0);
         assert_eq!(counted.json()["stages"][0]["outcomes"]["failed"], 1, "{name}");
     }

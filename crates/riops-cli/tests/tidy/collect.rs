@@ -34,7 +34,7 @@ impl Collector {
     }
 
     /// Visits a function with local names that shadow items.
-    fn within(&mut self, bound: BTreeSet<String>, visit: impl FnOnce(&mut Self)) {
+    fn visit_within(&mut self, bound: BTreeSet<String>, visit: impl FnOnce(&mut Self)) {
         self.bound.push(bound);
         visit(self);
         self.bound.pop();
@@ -166,19 +166,19 @@ impl<'ast> Visit<'ast> for Collector {
 
     fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
         let bound = bound_names(|names| names.visit_item_fn(function));
-        self.within(bound, |own| visit::visit_item_fn(own, function));
+        self.visit_within(bound, |own| visit::visit_item_fn(own, function));
     }
 
     fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
         if !is_test(&function.attrs) {
             let bound = bound_names(|names| names.visit_impl_item_fn(function));
-            self.within(bound, |own| visit::visit_impl_item_fn(own, function));
+            self.visit_within(bound, |own| visit::visit_impl_item_fn(own, function));
         }
     }
 
     fn visit_trait_item_fn(&mut self, function: &'ast syn::TraitItemFn) {
         let bound = bound_names(|names| names.visit_trait_item_fn(function));
-        self.within(bound, |own| visit::visit_trait_item_fn(own, function));
+        self.visit_within(bound, |own| visit::visit_trait_item_fn(own, function));
     }
 
     fn visit_field(&mut self, field: &'ast syn::Field) {

@@ -52,7 +52,7 @@ fn components<'a>(edges: &BTreeSet<(&'a str, &'a str)>) -> Vec<BTreeSet<&'a str>
     let mut left: BTreeSet<&str> = edges.iter().map(|(from, _)| *from).collect();
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         left.iter().map(|node| (*node, reachable(edges, node))).collect();
-    let mut found = Vec::new();
+    let mut components = Vec::new();
     while let Some(node) = left.pop_first() {
         let component: BTreeSet<&str> = reached[node]
             .iter()
@@ -61,10 +61,10 @@ fn components<'a>(edges: &BTreeSet<(&'a str, &'a str)>) -> Vec<BTreeSet<&'a str>
             .collect();
         left.retain(|other| !component.contains(other));
         if !component.is_empty() {
-            found.push(component);
+            components.push(component);
         }
     }
-    found
+    components
 }
 
 /// Returns the nodes that a node imports directly or indirectly. Contains the node itself only if it is
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn finds_a_cycle_between_a_folder_and_a_file_beside_it() {
-        let found = between_folders(
+        let violations = between_folders(
             &imports_of(&[
                 ("src/lib.rs", "mod a; mod b;"),
                 ("src/a.rs", "mod inner; pub fn f() { crate::b::f() }"),
@@ -151,7 +151,7 @@ mod tests {
             ]),
             &[],
         );
-        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(violations.len(), 1, "{violations:?}");
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_folder_and_its_head_are_one_module() {
-        let found = between_folders(
+        let violations = between_folders(
             &imports_of(&[
                 ("src/lib.rs", "mod a;"),
                 ("src/a/mod.rs", "mod x; mod y; use x::X; pub struct A(X);"),
@@ -181,18 +181,18 @@ mod tests {
             ]),
             &[],
         );
-        assert_eq!(found, [""; 0]);
+        assert_eq!(violations, [""; 0]);
     }
 
     #[test]
     fn finds_a_cycle_between_child_and_parent() {
-        let found = cycles(&[
+        let violations = cycles(&[
             ("src/lib.rs", "mod a;"),
             ("src/a/mod.rs", "mod child;\nuse child::Child;\npub struct Parent(Child);"),
             ("src/a/child.rs", "pub struct Child;\nfn f(_: super::Parent) {}"),
         ]);
         assert_eq!(
-            found,
+            violations,
             ["cycle of 2 files:\
               \n  src/a/child.rs:2: imports `super::Parent`, defined in src/a/mod.rs\
               \n  src/a/mod.rs:2: imports `child::Child`, defined in src/a/child.rs"]
@@ -201,14 +201,14 @@ mod tests {
 
     #[test]
     fn finds_a_cycle_through_a_re_export() {
-        let found = cycles(&[
+        let violations = cycles(&[
             ("src/lib.rs", "mod a; mod b;"),
             ("src/a/mod.rs", "mod inner; pub use inner::Inner;"),
             ("src/a/inner.rs", "use crate::b::B; pub struct Inner(B);"),
             ("src/b.rs", "use crate::a::Inner; pub struct B; fn f(_: Inner) {}"),
         ]);
         assert_eq!(
-            found,
+            violations,
             ["cycle of 2 files:\
               \n  src/a/inner.rs:1: imports `crate::b::B`, defined in src/b.rs\
               \n  src/b.rs:1: imports `crate::a::Inner`, defined in src/a/inner.rs"]
@@ -217,51 +217,51 @@ mod tests {
 
     #[test]
     fn finds_a_cycle_through_a_glob_and_a_macro() {
-        let found = cycles(&[
+        let violations = cycles(&[
             ("src/lib.rs", "mod a; mod b;"),
             ("src/a.rs", "use crate::b::*; pub fn a() { b() }"),
             ("src/b.rs", "pub fn b() { print!(\"{}\", crate::a::a()); }"),
         ]);
-        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(violations.len(), 1, "{violations:?}");
     }
 
     #[test]
     fn finds_one_cycle_of_three_files() {
-        let found = cycles(&[
+        let violations = cycles(&[
             ("src/lib.rs", "mod a; mod b; mod c; mod d;"),
             ("src/a.rs", "pub fn f() { crate::b::f() }"),
             ("src/b.rs", "pub fn f() { super::c::f() }"),
             ("src/c.rs", "use crate::a; pub fn f() { a::f() }"),
             ("src/d.rs", "use crate::a; pub fn f() { a::f() }"),
         ]);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("cycle of 3 files:"), "{found:?}");
+        assert_eq!(violations.len(), 1, "{violations:?}");
+        assert!(violations[0].starts_with("cycle of 3 files:"), "{violations:?}");
     }
 
     #[test]
     fn ignores_module_declarations() {
-        let found = cycles(&[
+        let violations = cycles(&[
             ("src/lib.rs", "mod a;"),
             ("src/a/mod.rs", "mod child; pub struct Parent;"),
             ("src/a/child.rs", "use super::Parent; pub struct Child(Parent);"),
         ]);
-        assert!(found.is_empty(), "{found:?}");
+        assert!(violations.is_empty(), "{violations:?}");
     }
 
     #[test]
     fn ignores_re_exports_unless_the_name_is_used() {
         let child = ("src/a/child.rs", "use super::Parent; pub struct Child(Parent);");
         let re_export = "mod child; pub use child::Child; pub struct Parent;";
-        let found = cycles(&[("src/lib.rs", "mod a;"), ("src/a/mod.rs", re_export), child]);
-        assert!(found.is_empty(), "{found:?}");
+        let violations = cycles(&[("src/lib.rs", "mod a;"), ("src/a/mod.rs", re_export), child]);
+        assert!(violations.is_empty(), "{violations:?}");
         let used = format!("{re_export} fn f(_: Child) {{}}");
-        let found = cycles(&[("src/lib.rs", "mod a;"), ("src/a/mod.rs", &used), child]);
-        assert_eq!(found.len(), 1, "{found:?}");
+        let violations = cycles(&[("src/lib.rs", "mod a;"), ("src/a/mod.rs", &used), child]);
+        assert_eq!(violations.len(), 1, "{violations:?}");
     }
 
     #[test]
     fn ignores_test_code() {
-        let found = cycles(&[
+        let violations = cycles(&[
             ("src/lib.rs", "mod a; mod b;"),
             ("src/a.rs", "pub struct A(crate::b::B);"),
             (
@@ -273,16 +273,16 @@ mod tests {
                  #[cfg(all(test, unix))] mod missing;",
             ),
         ]);
-        assert!(found.is_empty(), "{found:?}");
+        assert!(violations.is_empty(), "{violations:?}");
     }
 
     #[test]
     fn ignores_local_names() {
-        let found = cycles(&[
+        let violations = cycles(&[
             ("src/lib.rs", "mod a;"),
             ("src/a/mod.rs", "mod run; pub use run::run; pub fn f(run: u8) -> u8 { run }"),
             ("src/a/run.rs", "pub fn run() -> u8 { super::f(1) }"),
         ]);
-        assert!(found.is_empty(), "{found:?}");
+        assert!(violations.is_empty(), "{violations:?}");
     }
 }

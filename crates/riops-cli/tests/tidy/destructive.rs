@@ -41,7 +41,7 @@ const STATEMENTS: [&str; 14] = [
 pub(crate) type Place = (&'static str, &'static [(&'static str, usize)], &'static str);
 
 /// Returns the calls of the product by file, with their number.
-fn found() -> BTreeMap<String, BTreeMap<&'static str, usize>> {
+fn calls_by_file() -> BTreeMap<String, BTreeMap<&'static str, usize>> {
     let mut all: BTreeMap<String, BTreeMap<&'static str, usize>> = BTreeMap::new();
     let crates = [
         "riops",
@@ -89,13 +89,13 @@ pub(crate) fn violations(list: &[Place]) -> Vec<String> {
         assert!(!proof.is_empty(), "{file} has no proof");
         expected.insert((*file).to_owned(), calls.iter().copied().collect());
     }
-    let found = found();
-    assert!(found.len() > 10, "the sources were not found");
-    let all: std::collections::BTreeSet<_> = found.keys().chain(expected.keys()).collect();
-    let differs = all.into_iter().filter(|file| found.get(*file) != expected.get(*file));
+    let actual = calls_by_file();
+    assert!(actual.len() > 10, "the sources were not found");
+    let all: std::collections::BTreeSet<_> = actual.keys().chain(expected.keys()).collect();
+    let differs = all.into_iter().filter(|file| actual.get(*file) != expected.get(*file));
     differs
         .map(|file| {
-            let (now, listed) = (found.get(file), expected.get(file));
+            let (now, listed) = (actual.get(file), expected.get(file));
             format!("{file}:1: has {now:?}, but {listed:?} is listed in tidy/destructive_list.rs")
         })
         .collect()
@@ -106,13 +106,13 @@ pub(crate) fn own_quotes() -> Vec<String> {
     let crates = ["riops", "riops-cli"];
     let sources = crates.iter().flat_map(|name| rust_files(&format!("crates/{name}/src")));
     let doubles = [r#"replace('"', "\"\"")"#, r#"replace('\'', "''")"#];
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     for file in sources.filter(|file| !file.ends_with("subjects/runs.rs")) {
-        for (number, line) in (1..).zip(read(&file).unwrap().lines()) {
+        for (line_number, line) in (1..).zip(read(&file).unwrap().lines()) {
             if doubles.iter().any(|double| line.contains(double)) {
-                found.push(format!("{file}:{number}: {}", line.trim()));
+                violations.push(format!("{file}:{line_number}: {}", line.trim()));
             }
         }
     }
-    found
+    violations
 }

@@ -22,9 +22,9 @@ pub(crate) fn undocumented_options() -> Vec<String> {
         let text = read(file).unwrap_or_default().replace('_', "-");
         let command: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let (last, command) = command.split_last().unwrap();
-        let found = options_in(&printed(command, last).replace('_', "-"));
-        assert!(found.len() > 2, "cannot parse the help text of `{line}`");
-        violations.extend(found.iter().filter_map(|option| missing(&text, file, option, line)));
+        let options = options_in(&capture_output(command, last).replace('_', "-"));
+        assert!(options.len() > 2, "cannot parse the help text of `{line}`");
+        violations.extend(options.iter().filter_map(|option| missing(&text, file, option, line)));
     }
     violations
 }
@@ -44,7 +44,7 @@ pub(crate) fn unexplained_verdicts() -> Vec<String> {
     let file = "docs/reading-results.md";
     let text = read(file).unwrap_or_default();
     let keys = WarningKind::ALL.iter().map(|kind| kind.as_str());
-    let keys = keys.chain(Bottleneck::ALL.iter().map(|found| found.as_str()));
+    let keys = keys.chain(Bottleneck::ALL.iter().map(|bottleneck| bottleneck.as_str()));
     let keys = keys.chain(RateVerdict::ALL.iter().map(|verdict| verdict.as_str()));
     let rows = keys.map(|key| format!("\n| `{key}` |"));
     let limits = ClientLimit::ALL.iter();
@@ -100,16 +100,24 @@ pub(crate) fn other_figures() -> Vec<String> {
         riops::stats::Direction::HigherIsBetter => "higher",
         riops::stats::Direction::LowerIsBetter => "lower",
     };
-    let figures = Figure::ALL.into_iter().map(|each| {
-        format!("| `{}` | {} | {} | {} |", each.as_str(), each.name(), unit(each), better(each))
+    let figures = Figure::ALL.into_iter().map(|figure| {
+        format!(
+            "| `{}` | {} | {} | {} |",
+            figure.as_str(),
+            figure.name(),
+            unit(figure),
+            better(figure)
+        )
     });
-    let statistics = STATISTICS.iter().map(|each| format!("| `{}` | {} |", each.key, each.name));
-    let counts = COUNTS.iter().map(|each| format!("| `{}` | {} |", each.key, each.help));
+    let statistics =
+        STATISTICS.iter().map(|statistic| format!("| `{}` | {} |", statistic.key, statistic.name));
+    let counts = COUNTS.iter().map(|count| format!("| `{}` | {} |", count.key, count.help));
     let expected: BTreeSet<String> = figures.chain(statistics).chain(counts).collect();
-    let found: BTreeSet<String> =
+    let documented: BTreeSet<String> =
         section.lines().filter(|line| line.starts_with("| `")).map(str::to_owned).collect();
-    let missing = expected.difference(&found).map(|row| format!("{file}:1: missing: {row}"));
-    let surplus = found.difference(&expected).map(|row| format!("{file}:1: not in figure/: {row}"));
+    let missing = expected.difference(&documented).map(|row| format!("{file}:1: missing: {row}"));
+    let surplus =
+        documented.difference(&expected).map(|row| format!("{file}:1: not in figure/: {row}"));
     missing.chain(surplus).collect()
 }
 
@@ -142,11 +150,11 @@ fn walk(command: &mut Vec<String>, options: &mut BTreeMap<String, String>) {
 }
 
 fn help(command: &[String]) -> String {
-    printed(command, "--help")
+    capture_output(command, "--help")
 }
 
 /// Returns what a command prints.
-fn printed(command: &[String], argument: &str) -> String {
+fn capture_output(command: &[String], argument: &str) -> String {
     let mut riops = Command::new(env!("CARGO_BIN_EXE_riops"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RIOPS_")) {
         riops.env_remove(name);
@@ -209,10 +217,10 @@ pub(crate) fn broken_links() -> Vec<String> {
             for target in targets.filter(|target| !target.contains("://")) {
                 let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
                 let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
-                let file = if file.is_empty() { page.clone() } else { joined(folder, file) };
+                let file = if file.is_empty() { page.clone() } else { join_paths(folder, file) };
                 let exists = path(&file).exists();
-                let found = read(&file).unwrap_or_default();
-                if !exists || !anchor.is_empty() && !headings(&found).contains(anchor) {
+                let page = read(&file).unwrap_or_default();
+                if !exists || !anchor.is_empty() && !headings(&page).contains(anchor) {
                     broken.push(format!("{page}:{line}: no {target}"));
                 }
             }
@@ -232,7 +240,7 @@ pub(crate) fn unlisted_pages() -> Vec<String> {
 }
 
 /// A path relative to a folder, without `..`.
-fn joined(folder: &str, file: &str) -> String {
+fn join_paths(folder: &str, file: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in file.split('/') {
         match part {

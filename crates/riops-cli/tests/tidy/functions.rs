@@ -6,7 +6,7 @@ use syn::visit::{self, Visit};
 use crate::workspace::read;
 
 /// Returns the functions of a file with more than `lines_max` lines.
-pub(crate) fn above(lines_max: usize, file: &str) -> Vec<String> {
+pub(crate) fn list_longer_than(lines_max: usize, file: &str) -> Vec<String> {
     let text = read(file).unwrap();
     let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
     functions(&syntax)
@@ -20,9 +20,9 @@ pub(crate) fn above(lines_max: usize, file: &str) -> Vec<String> {
 pub(crate) fn tuple_parameters(file: &str) -> Vec<String> {
     let text = read(file).unwrap();
     let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let mut found = TupleParameters(Vec::new());
-    found.visit_file(&syntax);
-    found.0.iter().map(|(name, line)| format!("{file}:{line}: {name} has a tuple")).collect()
+    let mut parameters = TupleParameters(Vec::new());
+    parameters.visit_file(&syntax);
+    parameters.0.iter().map(|(name, line)| format!("{file}:{line}: {name} has a tuple")).collect()
 }
 
 struct TupleParameters(Vec<(String, usize)>);
@@ -69,9 +69,9 @@ struct Function {
 }
 
 fn functions(file: &syn::File) -> Vec<Function> {
-    let mut found = Functions(Vec::new());
-    found.visit_file(file);
-    found.0
+    let mut functions = Functions(Vec::new());
+    functions.visit_file(file);
+    functions.0
 }
 
 struct Functions(Vec<Function>);
@@ -163,10 +163,10 @@ trait T {
     fn declared(&self);
 }
 ";
-        let found = functions(&syn::parse_file(text).unwrap());
+        let listed = functions(&syn::parse_file(text).unwrap());
         let expected = [("outer", 3, 6), ("nested", 6, 2), ("method", 10, 1), ("property", 14, 3)];
         let expected =
             expected.map(|(name, line, lines)| Function { name: name.to_owned(), line, lines });
-        assert_eq!(found, expected);
+        assert_eq!(listed, expected);
     }
 }

@@ -30,20 +30,21 @@ fn in_file(name: &str, text: &str) -> Vec<String> {
         _ => comments(text, &["//", "--", "#"]),
     };
     let broken = |(line, block): &(usize, String)| {
-        let block = without_code(block);
-        let found: Vec<String> =
-            broken(&block).iter().map(|rule| format!("{name}:{line}: {rule}")).collect();
-        found
+        let block = remove_code(block);
+        let violations: Vec<String> =
+            broken_rules(&block).iter().map(|rule| format!("{name}:{line}: {rule}")).collect();
+        violations
     };
     blocks.iter().flat_map(broken).collect()
 }
 
 /// Returns the rules that a text breaks, each with the sentence.
-fn broken(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
+fn broken_rules(text: &str) -> Vec<String> {
+    let mut violations = Vec::new();
     let lower = text.to_lowercase();
     for words in REPLACED {
-        found.extend(starts_of(&lower, words).map(|at| format!("\"{words}\": {}", &lower[at..])));
+        violations
+            .extend(starts_of(&lower, words).map(|at| format!("\"{words}\": {}", &lower[at..])));
     }
     for sentence in sentences(text) {
         let starts = STARTS.into_iter().find(|start| sentence.starts_with(start));
@@ -56,10 +57,10 @@ fn broken(text: &str) -> Vec<String> {
             near.find(" that ").is_some_and(|that| !near[..that].contains([',', ';', '.', ':']))
         });
         if starts.is_some() || is_what || is_cleft {
-            found.push(format!("begins without its subject: {sentence}"));
+            violations.push(format!("begins without its subject: {sentence}"));
         }
     }
-    found
+    violations
 }
 
 /// Returns the sentences of a text, each with its last character.
@@ -77,8 +78,8 @@ fn sentences(text: &str) -> Vec<&str> {
 }
 
 /// Replaces what is between backquotes.
-fn without_code(text: &str) -> String {
-    let part = |(number, part)| if number % 2 == 0 { part } else { "x" };
+fn remove_code(text: &str) -> String {
+    let part = |(position, part)| if position % 2 == 0 { part } else { "x" };
     text.split('`').enumerate().map(part).collect()
 }
 
@@ -90,7 +91,7 @@ fn comments(text: &str, marks: &[&str]) -> Vec<(usize, String)> {
         let text = line[mark.len()..].trim_start_matches(['/', '!']).trim();
         (!text.is_empty()).then(|| text.to_owned())
     };
-    joined(text.lines().map(comment))
+    join_lines(text.lines().map(comment))
 }
 
 /// Returns the paragraphs, items and cells of a page, without code blocks, with the number of their first line.
@@ -98,27 +99,27 @@ fn paragraphs(text: &str) -> Vec<(usize, String)> {
     let mut is_code = false;
     let mut lines = Vec::new();
     let mut cells = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
+    for (line_number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         let is_fence = line.starts_with("```");
         is_code ^= is_fence;
         let is_row = line.starts_with('|');
         if is_row && !is_code {
-            cells.extend(line.split('|').map(|cell| (number, cell.trim().to_owned())));
+            cells.extend(line.split('|').map(|cell| (line_number, cell.trim().to_owned())));
         }
         let is_text = !is_code && !is_fence && !is_row && !line.is_empty();
         lines.push(is_text.then(|| line.trim_start_matches(['#', '>', ' ']).to_owned()));
     }
-    let mut paragraphs = joined(lines.into_iter());
+    let mut paragraphs = join_lines(lines.into_iter());
     paragraphs.append(&mut cells);
     paragraphs
 }
 
 /// Joins consecutive lines. An item of a list begins a new text.
-fn joined(lines: impl Iterator<Item = Option<String>>) -> Vec<(usize, String)> {
+fn join_lines(lines: impl Iterator<Item = Option<String>>) -> Vec<(usize, String)> {
     let mut blocks: Vec<(usize, String)> = Vec::new();
     let mut is_open = false;
-    for (number, line) in (1..).zip(lines) {
+    for (line_number, line) in (1..).zip(lines) {
         let Some(line) = line else {
             is_open = false;
             continue;
@@ -126,7 +127,7 @@ fn joined(lines: impl Iterator<Item = Option<String>>) -> Vec<(usize, String)> {
         let item = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "));
         match blocks.last_mut().filter(|_| is_open && item.is_none()) {
             Some((_, block)) => *block = format!("{block} {line}"),
-            None => blocks.push((number, item.unwrap_or(&line).to_owned())),
+            None => blocks.push((line_number, item.unwrap_or(&line).to_owned())),
         }
         is_open = true;
     }
@@ -135,21 +136,21 @@ fn joined(lines: impl Iterator<Item = Option<String>>) -> Vec<(usize, String)> {
 
 /// Returns the string literals with several words that are on one line, with its number.
 fn literals(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
+    let mut literals = Vec::new();
+    for (line_number, line) in (1..).zip(text.lines()) {
         let line = line.trim_start();
         if line.starts_with("//") {
             continue;
         }
         let parts = line.replace("\\\"", "'").replace("'\"'", "''");
         let inside = parts.split('"').skip(1).step_by(2).filter(|part| part.contains(' '));
-        found.extend(inside.map(|part| (number, part.to_owned())));
+        literals.extend(inside.map(|part| (line_number, part.to_owned())));
     }
-    found
+    literals
 }
 
 #[test]
-fn finds_sentences_without_their_subject_and_nouns_that_are_not_repeated() {
+fn finds_sentences_without_a_subject_and_pronouns_in_place_of_nouns() {
     for (text, count) in [
         ("// Returns the rate. Of each stage.\n", 1),
         ("/// Errors are those\n/// of the query.\nfn f() {}\n", 1),
@@ -159,11 +160,11 @@ fn finds_sentences_without_their_subject_and_nouns_that_are_not_repeated() {
         ("// It is the run that decides.\n// It is checked, so that nothing is lost.\n", 1),
         ("// Those\n\n// The one `that of` code is no sentence. The one that remains.\n", 1),
     ] {
-        let found = in_file("a.rs", text);
-        assert_eq!(found.len(), count, "{text}: {found:?}");
+        let violations = in_file("a.rs", text);
+        assert_eq!(violations.len(), count, "{text}: {violations:?}");
     }
     let page = "# Title\n\nThe exit code is\nthat of psql.\n\n- Of two.\n\n| cell | That one |\n```sh\nThat is code\n```\n";
-    let found = in_file("a.md", page);
-    assert_eq!(found.len(), 3, "{found:?}");
-    assert!(found[0].starts_with("a.md:3: \"that of\""), "{found:?}");
+    let violations = in_file("a.md", page);
+    assert_eq!(violations.len(), 3, "{violations:?}");
+    assert!(violations[0].starts_with("a.md:3: \"that of\""), "{violations:?}");
 }

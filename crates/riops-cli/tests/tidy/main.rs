@@ -20,6 +20,7 @@ mod functions;
 mod imports;
 mod language;
 mod modules;
+mod names;
 mod order;
 mod phrases;
 mod workspace;
@@ -57,9 +58,9 @@ fn modules_use_only_modules_declared_above_them() {
         "crates/riops-measure/src/lib.rs",
         "crates/riops-model/src/lib.rs",
     ];
-    let found: Vec<String> =
+    let violations: Vec<String> =
         ordered.iter().flat_map(|root| order::violations(&tree(root))).collect();
-    report("module order violations", &found);
+    report("module order violations", &violations);
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn imports_between_folders_have_no_cycles() {
 #[test]
 fn functions_have_at_most_70_lines() {
     let long: Vec<String> =
-        sources().flat_map(|file| functions::above(FUNCTION_LINES_MAX, &file)).collect();
+        sources().flat_map(|file| functions::list_longer_than(FUNCTION_LINES_MAX, &file)).collect();
     report(&format!("functions above {FUNCTION_LINES_MAX} lines"), &long);
 }
 
@@ -92,6 +93,12 @@ fn no_parameter_is_a_tuple() {
         .flat_map(|file| functions::tuple_parameters(&file))
         .collect();
     report("parameters that are tuples", &tuples);
+}
+
+#[test]
+fn names_say_what_they_name() {
+    let names: Vec<String> = sources().flat_map(|file| names::empty_names(&file)).collect();
+    report("names that say nothing", &names);
 }
 
 #[test]

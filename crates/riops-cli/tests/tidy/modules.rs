@@ -80,7 +80,7 @@ impl Tree {
         });
         for (name, inside) in declared {
             let (place, contents) = match inside {
-                Some(contents) => (place.inline(&name), contents),
+                Some(contents) => (place.inline_module(&name), contents),
                 None => place.file(&name, read),
             };
             let path: Vec<String> = path.iter().cloned().chain([name]).collect();
@@ -98,7 +98,7 @@ struct Place {
 }
 
 impl Place {
-    fn inline(&self, name: &str) -> Self {
+    fn inline_module(&self, name: &str) -> Self {
         let folder = format!("{}/{name}", self.folder);
         Self { file: self.file.clone(), folder }
     }

@@ -15,7 +15,7 @@ pub(crate) fn violations(tree: &Tree) -> Vec<String> {
         .filter_map(|child| tree.modules[*child].path.first())
         .collect();
     let position = |name: &String| top.iter().position(|own| *own == name);
-    let mut found = BTreeSet::new();
+    let mut violations = BTreeSet::new();
     for module in &tree.modules {
         let Some(own) = module.path.first() else { continue };
         for (path, line) in paths(module) {
@@ -23,24 +23,24 @@ pub(crate) fn violations(tree: &Tree) -> Vec<String> {
             if position(used) > position(own) {
                 let path = path.join("::");
                 let violation = format!("{own} uses {used}, declared below it: `{path}`");
-                found.insert((&module.file, line, violation));
+                violations.insert((&module.file, line, violation));
             }
         }
     }
-    found.iter().map(|(file, line, violation)| format!("{file}:{line}: {violation}")).collect()
+    violations.iter().map(|(file, line, violation)| format!("{file}:{line}: {violation}")).collect()
 }
 
 /// Returns each file that names a variant of a workload enum, with the line and the path.
 pub(crate) fn dispatches(tree: &Tree) -> Vec<(String, String)> {
-    let mut found = BTreeSet::new();
+    let mut dispatches = BTreeSet::new();
     for module in &tree.modules {
         for (path, line) in paths(module) {
             if path.windows(2).any(|pair| is_variant(&pair[0], &pair[1])) {
-                found.insert((module.file.clone(), line, path.join("::")));
+                dispatches.insert((module.file.clone(), line, path.join("::")));
             }
         }
     }
-    found.into_iter().map(|(file, line, path)| (file, format!("{line}: `{path}`"))).collect()
+    dispatches.into_iter().map(|(file, line, path)| (file, format!("{line}: `{path}`"))).collect()
 }
 
 /// Whether a path names a variant of one of the enums, and not an associated function.
@@ -88,22 +88,22 @@ mod tests {
     #[test]
     fn finds_a_use_of_a_module_declared_below() {
         for used in ["crate::second::WorkPlan", "super::super::second::WorkPlan"] {
-            let found = violations(&tree(&format!("\npub fn f(_: {used}) {{}}")));
+            let listed = violations(&tree(&format!("\npub fn f(_: {used}) {{}}")));
             let expected =
                 format!("src/first/inner.rs:2: first uses second, declared below it: `{used}`");
-            assert_eq!(found, [expected]);
+            assert_eq!(listed, [expected]);
         }
     }
 
     #[test]
     fn allows_uses_of_modules_above_and_in_test_code() {
-        let found = violations(&tree("#[cfg(test)] mod tests { use crate::second::WorkPlan; }"));
-        assert!(found.is_empty(), "{found:?}");
+        let listed = violations(&tree("#[cfg(test)] mod tests { use crate::second::WorkPlan; }"));
+        assert!(listed.is_empty(), "{listed:?}");
     }
 
     #[test]
     fn finds_variants_of_the_plan_enums() {
-        let found = dispatches(&tree("use crate::second::WorkPlan;\nfn f() { WorkPlan::Rows; }"));
-        assert_eq!(found, [("src/first/inner.rs".to_owned(), "2: `WorkPlan::Rows`".to_owned())]);
+        let listed = dispatches(&tree("use crate::second::WorkPlan;\nfn f() { WorkPlan::Rows; }"));
+        assert_eq!(listed, [("src/first/inner.rs".to_owned(), "2: `WorkPlan::Rows`".to_owned())]);
     }
 }

@@ -110,23 +110,23 @@ pub(crate) fn texts() -> Vec<String> {
 }
 
 fn in_file(name: &str, text: &str) -> Vec<String> {
-    let lines: Vec<String> = text.lines().map(plain).collect();
-    let mut found = Vec::new();
-    for (number, line) in (1..).zip(&lines) {
+    let lines: Vec<String> = text.lines().map(plain_text).collect();
+    let mut violations = Vec::new();
+    for (line_number, line) in (1..).zip(&lines) {
         // A phrase may continue on the next line.
-        let next = lines.get(number).map_or("", String::as_str);
+        let next = lines.get(line_number).map_or("", String::as_str);
         let both = format!("{line} {next}");
         for (phrase, instead) in PHRASES {
             if starts_of(&both, phrase).any(|start| start < line.len()) {
-                found.push(format!("{name}:{number}: \"{phrase}\"; use: {instead}"));
+                violations.push(format!("{name}:{line_number}: \"{phrase}\"; use: {instead}"));
             }
         }
     }
-    found
+    violations
 }
 
 /// A line in lower case without comment markers and allowed texts.
-fn plain(line: &str) -> String {
+fn plain_text(line: &str) -> String {
     let line = ALLOWED.iter().fold(line.to_owned(), |line, allowed| line.replace(allowed, ""));
     let text = line.trim().trim_start_matches(['/', '!', '-', '#', ' ']);
     text.to_lowercase()
@@ -146,8 +146,8 @@ pub(crate) fn starts_of<'a>(text: &'a str, phrase: &'a str) -> impl Iterator<Ite
 #[test]
 fn finds_a_phrase_in_any_case_and_across_lines_of_a_comment() {
     let text = "/// Under way.\n//! A name of its\n//! own. Plunder ways are fine.\n";
-    let found = in_file("a.rs", text);
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found[0].starts_with("a.rs:1: \"under way\""), "{found:?}");
-    assert!(found[1].starts_with("a.rs:2: \"of its own\""), "{found:?}");
+    let violations = in_file("a.rs", text);
+    assert_eq!(violations.len(), 2, "{violations:?}");
+    assert!(violations[0].starts_with("a.rs:1: \"under way\""), "{violations:?}");
+    assert!(violations[1].starts_with("a.rs:2: \"of its own\""), "{violations:?}");
 }

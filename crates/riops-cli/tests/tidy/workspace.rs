@@ -23,7 +23,7 @@ fn entries(folder: &str) -> Vec<String> {
 
 /// Returns all files below a folder with this extension, sorted.
 pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut names = Vec::new();
     for name in entries(folder) {
         let name = format!("{folder}/{name}");
         // The packages of `sql` and `experiments` are links to these folders.
@@ -31,12 +31,12 @@ pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
             continue;
         }
         if path(&name).is_dir() {
-            found.extend(files(&name, extension));
+            names.extend(files(&name, extension));
         } else if Path::new(&name).extension().is_some_and(|own| own == extension) {
-            found.push(name);
+            names.push(name);
         }
     }
-    found
+    names
 }
 
 /// Returns all Rust files below a folder, sorted.

@@ -109,8 +109,8 @@ fn sample(
     tables: &[String],
     key: KeyColumn,
 ) -> Result<Vec<Order>, ConnectionError> {
-    let each = tables.len().div_ceil(TABLES_MAX).max(1);
-    let sampled: Vec<_> = tables.iter().step_by(each).collect();
+    let step = tables.len().div_ceil(TABLES_MAX).max(1);
+    let sampled: Vec<_> = tables.iter().step_by(step).collect();
     let timeout = format!("{}ms", TIMEOUT_MS / sampled.len().max(1));
     connection.query(&fill(SETTINGS, &[("timeout", &timeout)]))?;
     let keys = sampled_keys(key, KEYS / (sampled.len().max(1) as u64));
@@ -135,15 +135,15 @@ fn parsed_order(row: &[Option<String>]) -> Option<Order> {
     })
 }
 
-/// Returns up to `number` keys, spread evenly over all but the last. Multiples of the golden ratio have no period in
+/// Returns up to `count` keys, spread evenly over all but the last. Multiples of the golden ratio have no period in
 /// common with the rows of a block.
-fn sampled_keys(key: KeyColumn, number: u64) -> Vec<i128> {
+fn sampled_keys(key: KeyColumn, count: u64) -> Vec<i128> {
     let pairs = u128::from(key.keys.saturating_sub(1));
     let key_of = |n: u64| {
         let position = (u128::from(n.wrapping_mul(GOLDEN_GAMMA)) * pairs) >> 64;
         i128::from(key.first) + position.cast_signed()
     };
-    let mut keys: Vec<_> = (0..number).filter(|_| pairs > 0).map(key_of).collect();
+    let mut keys: Vec<_> = (0..count).filter(|_| pairs > 0).map(key_of).collect();
     keys.sort_unstable();
     keys.dedup();
     keys

@@ -74,7 +74,7 @@ pub fn drop_leftovers(connection: &mut Connection) -> Result<bool> {
             Ok(()) => return Ok(true),
             Err(ConnectionError::Server(error)) if error.sqlstate == SqlState::OBJECT_IN_USE => {
                 if Instant::now() >= deadline {
-                    let holders = Holders::of_database(connection, DATABASE);
+                    let holders = Holders::for_database(connection, DATABASE);
                     return Err(DatasetError::DatabaseInUse(holders));
                 }
                 std::thread::sleep(LOCK_POLL_INTERVAL);
@@ -139,9 +139,9 @@ fn is_mark(comment: &str) -> bool {
 
 /// Returns the comment of the database, which may be empty, or `None` if the database does not exist.
 fn comment(connection: &mut Connection) -> Result<Option<String>, ConnectionError> {
-    let found = connection.query_with(
+    let rows = connection.query_with(
         "select coalesce(shobj_description(oid, 'pg_database'), '') from pg_database where datname = $1",
         &[Some(DATABASE)],
     )?;
-    Ok(found.into_iter().flatten().flatten().next())
+    Ok(rows.into_iter().flatten().flatten().next())
 }

@@ -127,7 +127,7 @@ pub enum DatasetError {
     },
     /// The dataset has different parameters.
     #[error(
-        "the dataset for the workload {workload} was prepared with {option} {found}, not {wanted}; {advice}\
+        "the dataset for the workload {workload} was prepared with {option} {existing}, not {wanted}; {advice}\
          to replace it, run `riops prepare {workload} --recreate` with all its options"
     )]
     Differs {
@@ -136,7 +136,7 @@ pub enum DatasetError {
         /// The first option that differs.
         option: String,
         /// Its value in the registry.
-        found: String,
+        existing: String,
         /// The requested value.
         wanted: String,
         /// Alternative to replacing the dataset, followed by a semicolon and a space, or empty.
@@ -190,13 +190,13 @@ pub struct Holders(pub(crate) Vec<String>);
 impl Holders {
     /// Returns the sessions that hold the advisory lock with this name. They are unknown if the query fails: the
     /// name is only for a message.
-    pub(super) fn of_lock(connection: &mut Connection, name: &str) -> Self {
+    pub(super) fn for_lock(connection: &mut Connection, name: &str) -> Self {
         let space = LOCK_SPACE.to_string();
         Self::query(connection, &fill(LOCK_HOLDERS, &[("space", &space), ("name", &literal(name))]))
     }
 
     /// Returns the sessions that are connected to a database.
-    pub fn of_database(connection: &mut Connection, name: &str) -> Self {
+    pub fn for_database(connection: &mut Connection, name: &str) -> Self {
         Self::query(connection, &fill(CONNECTED, &[("name", &literal(name))]))
     }
 

@@ -57,14 +57,14 @@ impl Initialization<'_> {
             statements.iter().try_for_each(|sql| connection.execute(sql))?;
             if !tables.is_empty() {
                 let jobs = tables.iter().map(|table| table.jobs).sum();
-                let job = |number| nth_job(&tables, number).map(|(table, job)| (table.job)(job));
+                let job = |index| nth_job(&tables, index).map(|(table, job)| (table.job)(job));
                 in_parallel(
                     self.target,
                     self.interrupt,
                     jobs,
                     self.connections,
                     &[],
-                    |connection, number| match job(number) {
+                    |connection, index| match job(index) {
                         Some(Job::Copy { sql, mut source, .. }) => {
                             connection.copy_in(&sql, |out| source(out))
                         }

@@ -254,14 +254,17 @@ mod tests {
     fn reads_the_entries_of_every_version() {
         let changes = r#"{"effects":{"2":{"added":7}},"effects_unknown":{"1":{"added":3}},"batches_unknown":[[10,19]]}"#;
         let now = entry(["7", "3", "f"], Some(changes), None).unwrap();
-        assert_eq!((now.effects.of(2), now.effects_unknown.of(1)), (added(7), added(3)));
+        assert_eq!(
+            (now.effects.on_table(2), now.effects_unknown.on_table(1)),
+            (added(7), added(3))
+        );
         assert_eq!((now.batches_unknown, now.open_runs), (vec![(10, 19)], 0));
         let effects = r#"[{"inserted":1,"added":7},{}]"#;
         let second = entry(["0", "0", "t"], None, Some(effects)).unwrap();
-        assert_eq!((second.effects.of(UNATTRIBUTED).inserted, second.open_runs), (1, 1));
+        assert_eq!((second.effects.on_table(UNATTRIBUTED).inserted, second.open_runs), (1, 1));
         let first = entry(["5", "2", "f"], None, None).unwrap();
-        assert_eq!(first.effects.of(UNATTRIBUTED), added(5));
-        assert_eq!(first.effects_unknown.of(UNATTRIBUTED), added(2));
+        assert_eq!(first.effects.on_table(UNATTRIBUTED), added(5));
+        assert_eq!(first.effects_unknown.on_table(UNATTRIBUTED), added(2));
         assert_eq!(entry(["-1", "0", "f"], None, None), None);
         assert_eq!(entry(["1", "0", "f"], Some("no JSON"), None), None);
     }
@@ -269,10 +272,10 @@ mod tests {
     #[test]
     fn resolved_transactions_leave_the_unknown_changes() {
         let transaction = Unknown {
-            origin: TransactionId { stage: 0, session: 0, number: 0, step: None },
+            origin: TransactionId { stage: 0, session: 0, position: 0, step: None },
             operation: 1,
             rows: 10,
-            effects: TransactionEffects::of(2, added(10)),
+            effects: TransactionEffects::on_table(2, added(10)),
             has_exact_effects: true,
             marks: Vec::new(),
         };
@@ -287,8 +290,8 @@ mod tests {
             (
                 changes.rows,
                 changes.rows_unknown,
-                changes.effects.of(2),
-                changes.effects_unknown.of(2),
+                changes.effects.on_table(2),
+                changes.effects_unknown.on_table(2),
             )
         };
         assert_eq!(after(Resolution::Applied), (110, 20, added(10), added(20)));

@@ -75,7 +75,7 @@ impl Registry<'_> {
 
     /// Returns the other sessions that hold a lock on the dataset.
     pub fn other_users(&mut self) -> Holders {
-        Holders::of_lock(self.connection, self.workload)
+        Holders::for_lock(self.connection, self.workload)
     }
 
     pub(super) fn try_lock(&mut self, exclusive: bool) -> Result<bool> {
@@ -125,7 +125,7 @@ impl Registry<'_> {
                 Some(entry) if entry.state == State::Loading => waiting.extend(),
                 _ => {}
             }
-            if interrupt.requested() {
+            if interrupt.is_requested() {
                 return Err(ConnectionError::Interrupted.into());
             }
             self.wait(&mut waiting, on_wait)?;
@@ -151,8 +151,8 @@ impl Registry<'_> {
         on_wait: OnWait<'_>,
     ) -> Result<bool> {
         let is_registered = |entry: &Entry| {
-            let found = entry.parameters.get("schema").and_then(Value::as_str);
-            entry.is_adopted() && found == Some(schema)
+            let adopted_schema = entry.parameters.get("schema").and_then(Value::as_str);
+            entry.is_adopted() && adopted_schema == Some(schema)
         };
         self.lock_to_prepare(is_registered, interrupt, on_wait)
     }
@@ -186,10 +186,10 @@ impl Waiting {
         on_wait: OnWait<'_>,
     ) -> Result<(), Holders> {
         if Instant::now() >= self.deadline {
-            return Err(Holders::of_lock(connection, self.lock));
+            return Err(Holders::for_lock(connection, self.lock));
         }
         if self.report_at.take_if(|at| Instant::now() >= *at).is_some() {
-            let holders = Holders::of_lock(connection, self.lock);
+            let holders = Holders::for_lock(connection, self.lock);
             on_wait(&format!("waiting for the lock on {what}{holders}"));
         }
         std::thread::sleep(LOCK_POLL_INTERVAL);

@@ -27,14 +27,14 @@ pub(super) fn in_parallel(
             connection.execute(setting)?;
         }
         loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= count {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
                 return Ok(());
             }
-            if interrupt.requested() {
+            if interrupt.is_requested() {
                 return Err(ConnectionError::Interrupted);
             }
-            work(&mut connection, number)?;
+            work(&mut connection, index)?;
         }
     };
     std::thread::scope(|scope| {
@@ -57,12 +57,12 @@ pub(super) fn in_parallel(
 }
 
 /// Returns the table of a job that is numbered over all tables, and the number of the job within that table.
-pub(super) fn nth_job(tables: &[Table], mut number: u64) -> Option<(&Table, u64)> {
+pub(super) fn nth_job(tables: &[Table], mut index: u64) -> Option<(&Table, u64)> {
     for table in tables {
-        if number < table.jobs {
-            return Some((table, number));
+        if index < table.jobs {
+            return Some((table, index));
         }
-        number -= table.jobs;
+        index -= table.jobs;
     }
     None
 }

@@ -25,7 +25,7 @@ const TABLES: u32 = 4;
 ///
 /// # Errors
 /// [`DatasetError::Unadoptable`] if their scale differs from the `given` scale.
-pub fn as_they_are(
+pub fn unregistered_entry(
     wanted: &DatasetPlan,
     given: &Parameters,
     connection: &mut Connection,
@@ -35,16 +35,16 @@ pub fn as_they_are(
     };
     // Without an explicit schema, wherever the search path finds them.
     if !given.contains_key("schema") {
-        let found: Vec<String> =
+        let schemas: Vec<String> =
             connection.query(FOUND_IN)?.into_iter().flatten().flatten().collect();
         let path = connection.schemas_of_role()?;
-        if let Some(schema) = path.into_iter().find(|schema| found.contains(schema)) {
+        if let Some(schema) = path.into_iter().find(|schema| schemas.contains(schema)) {
             wanted.schema = schema;
         }
     }
     let rows = connection.query(&found_sql(&wanted.schema))?;
-    let found = rows.first().and_then(|row| Some((row, examined(row, &wanted)?)));
-    let Some((row, found)) = found else {
+    let existing = rows.first().and_then(|row| Some((row, examined(row, &wanted)?)));
+    let Some((row, existing)) = existing else {
         return Ok(None);
     };
     if is_made_by_riops(row) {
@@ -61,7 +61,7 @@ pub fn as_they_are(
     Ok(Some(Entry {
         id: format!("pgbench_accounts {accounts}"),
         state: State::Complete,
-        parameters: DatasetPlan::from(ScriptDataset { scale, ..found }).parameters(),
+        parameters: DatasetPlan::from(ScriptDataset { scale, ..existing }).parameters(),
         baseline: Vec::new(),
     }))
 }
@@ -84,27 +84,27 @@ pub fn adopt_where_needed(
     };
     let rows = connection.query(&found_sql(&wanted.schema))?;
     let foreign = rows.first().filter(|row| !is_made_by_riops(row));
-    let Some(found) = foreign.and_then(|row| examined(row, wanted)) else {
+    let Some(existing) = foreign.and_then(|row| examined(row, wanted)) else {
         return Ok(());
     };
     let mut registry = Registry::new(connection, NAME);
     if !registry.lock_to_adopt(&wanted.schema, interrupt, notice)? {
         return Ok(());
     }
-    let adopted = adopt(&mut registry, found, given, notice);
+    let adopted = adopt(&mut registry, existing, given, notice);
     registry.unlock(true)?;
     adopted
 }
 
 fn adopt(
     registry: &mut Registry<'_>,
-    found: ScriptDataset,
+    dataset: ScriptDataset,
     given: &Parameters,
     notice: &mut dyn FnMut(&str),
 ) -> Result<()> {
-    let schema = found.schema.clone();
+    let schema = dataset.schema.clone();
     let scale = scale_of(registry.connection(), &schema, given)?;
-    let plan = DatasetPlan::from(ScriptDataset { scale, ..found });
+    let plan = DatasetPlan::from(ScriptDataset { scale, ..dataset });
     let baseline = registry.contents(&workload::on(&plan)?.contents_sql())?;
     let accounts = baseline.get(2).and_then(|row| row.first()).copied().unwrap_or(0);
     if accounts != i128::from(scale * ACCOUNTS_EACH) {
@@ -147,8 +147,8 @@ fn is_made_by_riops(row: &TextRow) -> bool {
 /// pgbench.
 fn examined(row: &TextRow, wanted: &ScriptDataset) -> Option<ScriptDataset> {
     let text = |column: usize| row.get(column).cloned().flatten();
-    let number = |column: usize| text(column)?.parse::<u32>().ok();
-    if number(0)? != TABLES {
+    let integer = |column: usize| text(column)?.parse::<u32>().ok();
+    if integer(0)? != TABLES {
         return None;
     }
     let method = match text(4).as_deref() {
@@ -158,11 +158,11 @@ fn examined(row: &TextRow, wanted: &ScriptDataset) -> Option<ScriptDataset> {
     Some(ScriptDataset {
         schema: wanted.schema.clone(),
         scale: 0,
-        partitions: number(3).unwrap_or(0),
+        partitions: integer(3).unwrap_or(0),
         partition_method: method,
-        fillfactor: number(2).unwrap_or(100),
+        fillfactor: integer(2).unwrap_or(100),
         unlogged_tables: text(5).as_deref() == Some("t"),
-        foreign_keys: number(6).unwrap_or(0) > 0,
+        foreign_keys: integer(6).unwrap_or(0) > 0,
         adopted: true,
         ..ScriptDataset::default()
     })

@@ -64,15 +64,15 @@ pub struct Preparation<'a> {
 /// [`DatasetError::Differs`] with the first parameter that differs.
 pub fn same_parameters(name: &'static str, entry: &Entry, wanted: &Parameters) -> Result<()> {
     // Older versions of riops wrote fewer parameters: missing ones have their defaults.
-    let found = match DatasetPlan::of_parameters(name, entry.parameters.clone()) {
+    let existing = match DatasetPlan::of_parameters(name, entry.parameters.clone()) {
         Ok(dataset) => dataset.parameters(),
         Err(_) => entry.parameters.clone(),
     };
-    let Some((option, found, wanted)) = difference(&found, wanted) else {
+    let Some((option, existing, wanted)) = difference(&existing, wanted) else {
         return Ok(());
     };
     let advice = String::new();
-    Err(DatasetError::Differs { workload: name, option, found, wanted, advice })
+    Err(DatasetError::Differs { workload: name, option, existing, wanted, advice })
 }
 
 /// Checks that the server has the features of all options in use.
@@ -86,9 +86,12 @@ pub fn require_supported(workload: &dyn Workload, dialect: Dialect) -> Result<()
 }
 
 /// Returns the first parameter that differs, as an option, with the existing and the wanted value.
-fn difference(found: &serde_json::Value, wanted: &Parameters) -> Option<(String, String, String)> {
+fn difference(
+    recorded: &serde_json::Value,
+    wanted: &Parameters,
+) -> Option<(String, String, String)> {
     wanted.iter().find_map(|(name, value)| {
-        let existing = found.get(name).unwrap_or(&serde_json::Value::Null);
+        let existing = recorded.get(name).unwrap_or(&serde_json::Value::Null);
         (existing != value)
             .then(|| (format!("--{}", name.replace('_', "-")), plain(existing), plain(value)))
     })
@@ -213,11 +216,11 @@ impl Preparation<'_> {
         let connections = self.connections.saturating_add(u32::from(early > 0));
         let jobs = dataset.tables.len() as u64 + early;
         let settings = settings.as_slice();
-        self.in_parallel(jobs, connections, settings, |connection, number| {
-            let Some(number) = number.checked_sub(early) else {
+        self.in_parallel(jobs, connections, settings, |connection, index| {
+            let Some(index) = index.checked_sub(early) else {
                 return checkpoint(connection);
             };
-            let table = usize::try_from(number).ok().and_then(|number| dataset.tables.get(number));
+            let table = usize::try_from(index).ok().and_then(|index| dataset.tables.get(index));
             for sql in table.into_iter().flat_map(|table| &table.finish) {
                 change(connection, sql)?;
             }
@@ -228,16 +231,18 @@ impl Preparation<'_> {
         }
         self.events.send(&RunEvent::Counting);
         for Zero { what, sql } in dataset.tables.iter().flat_map(|table| &table.zeros) {
-            let found = registry.connection().query_value(sql)?.unwrap_or_default();
-            if found != "0" {
-                return Err(DatasetError::Wrong(format!("{what}: expected 0, found {found}")));
+            let value = registry.connection().query_value(sql)?.unwrap_or_default();
+            if value != "0" {
+                return Err(DatasetError::Wrong(format!("{what}: expected 0, found {value}")));
             }
         }
         let baseline = self.baseline()?;
         let checks = self.workload.checks(&baseline, &baseline, &Ledger::default());
         if let Some(check) = checks.iter().find(|check| !check.held) {
-            let Check { name, expected, found, .. } = check;
-            return Err(DatasetError::Wrong(format!("{name}: expected {expected}, found {found}")));
+            let Check { name, expected, found: actual, .. } = check;
+            return Err(DatasetError::Wrong(format!(
+                "{name}: expected {expected}, found {actual}"
+            )));
         }
         // Empty tables have no state of their own: they grow.
         let is_filled = dataset.tables.iter().any(|table| table.rows > 0);
@@ -256,9 +261,9 @@ impl Preparation<'_> {
         // One more connection than usual: the checkpoint waits for the device and needs little CPU.
         let connections = self.connections.saturating_add(1);
         let jobs = queries.len() as u64 + 1;
-        self.in_parallel(jobs, connections, &[], |connection, number| {
-            let number = usize::try_from(number).unwrap_or(usize::MAX);
-            let Some(query) = number.checked_sub(1) else {
+        self.in_parallel(jobs, connections, &[], |connection, index| {
+            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            let Some(query) = index.checked_sub(1) else {
                 return checkpoint(connection);
             };
             if let Some((sql, reply)) = queries.get(query).zip(replies.get(query)) {
@@ -302,13 +307,13 @@ impl Preparation<'_> {
         };
         if self.loads_frozen(tables) {
             let count = tables.len() as u64;
-            return self.in_parallel(count, self.connections, settings, |connection, number| {
-                let table = usize::try_from(number).ok().and_then(|number| tables.get(number));
+            return self.in_parallel(count, self.connections, settings, |connection, index| {
+                let table = usize::try_from(index).ok().and_then(|index| tables.get(index));
                 if let Some(Table { name, jobs, job, frozen_copy, .. }) = table {
                     connection
                         .execute(&format!("begin; {COMMIT_WITHOUT_WAIT}; truncate {name}"))?;
-                    for number in 0..*jobs {
-                        load(connection, job(number), frozen_copy.as_ref())?;
+                    for position in 0..*jobs {
+                        load(connection, job(position), frozen_copy.as_ref())?;
                     }
                     connection.execute("commit")?;
                 }
@@ -316,11 +321,11 @@ impl Preparation<'_> {
             });
         }
         let jobs: u64 = tables.iter().map(|table| table.jobs).sum();
-        self.in_parallel(jobs, self.connections, settings, |connection, number| {
-            let Some((table, number)) = nth_job(tables, number) else {
+        self.in_parallel(jobs, self.connections, settings, |connection, index| {
+            let Some((table, index)) = nth_job(tables, index) else {
                 return Ok(());
             };
-            load(connection, (table.job)(number), None)
+            load(connection, (table.job)(index), None)
         })
     }
 
@@ -349,16 +354,16 @@ mod tests {
 
     #[test]
     fn reports_the_first_differing_parameter_with_both_values() {
-        let found = json!({"tables": 1, "order": "scattered", "seed": 5});
+        let existing = json!({"tables": 1, "order": "scattered", "seed": 5});
         let difference =
-            |found, wanted: serde_json::Value| difference(found, wanted.as_object().unwrap());
-        assert_eq!(difference(&found, json!({"tables": 1, "order": "scattered"})), None);
+            |existing, wanted: serde_json::Value| difference(existing, wanted.as_object().unwrap());
+        assert_eq!(difference(&existing, json!({"tables": 1, "order": "scattered"})), None);
         assert_eq!(
-            difference(&found, json!({"tables": 1, "order": "key"})),
+            difference(&existing, json!({"tables": 1, "order": "key"})),
             Some(("--order".to_owned(), "scattered".to_owned(), "key".to_owned()))
         );
         assert_eq!(
-            difference(&found, json!({"primary_key": true})),
+            difference(&existing, json!({"primary_key": true})),
             Some(("--primary-key".to_owned(), "null".to_owned(), "true".to_owned()))
         );
     }
@@ -376,13 +381,11 @@ mod tests {
             rows: 0,
         };
         let tables = [table("a", 2), table("b", 0), table("c", 3)];
-        let found: Vec<_> = (0..6)
-            .map(|number| {
-                nth_job(&tables, number).map(|(table, number)| (table.name.as_str(), number))
-            })
+        let jobs: Vec<_> = (0..6)
+            .map(|index| nth_job(&tables, index).map(|(table, job)| (table.name.as_str(), job)))
             .collect();
         assert_eq!(
-            found,
+            jobs,
             [Some(("a", 0)), Some(("a", 1)), Some(("c", 0)), Some(("c", 1)), Some(("c", 2)), None]
         );
     }

@@ -231,7 +231,7 @@ impl<'a> Registry<'a> {
                 .map_err(|error| damaged(&error.to_string()))?,
             baseline: baseline
                 .iter()
-                .map(|numbers| numbers.iter().map(|number| number.parse()).collect())
+                .map(|numbers| numbers.iter().map(|value| value.parse()).collect())
                 .collect::<Result<_, _>>()
                 .map_err(|_| damaged("the baseline contains non-numeric values"))?,
         }))
@@ -332,8 +332,8 @@ impl<'a> Registry<'a> {
         let mark = self.mark();
         let workload = self.workload;
         let marked = [Some(mark.as_str()), Some(workload)];
-        let found = self.connection.query_with(OWN_TABLES, &marked)?;
-        let mut tables: Vec<String> = found.into_iter().flatten().flatten().collect();
+        let rows = self.connection.query_with(OWN_TABLES, &marked)?;
+        let mut tables: Vec<String> = rows.into_iter().flatten().flatten().collect();
         if self.commits_each_change() {
             require_nothing_attached(self.connection, &marked)?;
             self.drop_one_by_one(&mut tables)?;
@@ -353,12 +353,12 @@ impl<'a> Registry<'a> {
             }
         }
         let complete = self.entry()?.filter(|entry| entry.state == State::Complete);
-        for (number, table) in tables.iter().enumerate() {
+        for (position, table) in tables.iter().enumerate() {
             drop_leftover_views(self.connection, table)?;
             self.set_state("loading")?;
             if let Err(error) = change(self.connection, &format!("drop table {table}")) {
                 // Nothing was dropped, for example because a view depends on the table.
-                if number == 0 && complete.is_some() {
+                if position == 0 && complete.is_some() {
                     self.set_state("complete")?;
                 }
                 return Err(error.into());
@@ -421,10 +421,10 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn note_parameters(&mut self, found: &Value, now: &Value) -> Result<bool> {
+    pub fn note_parameters(&mut self, previous: &Value, now: &Value) -> Result<bool> {
         let changed = self.connection.query_with(
             "update riops.dataset set parameters = $2 where workload = $1 and parameters::jsonb = $3::jsonb returning 1",
-            &[Some(self.workload), Some(&now.to_string()), Some(&found.to_string())],
+            &[Some(self.workload), Some(&now.to_string()), Some(&previous.to_string())],
         )?;
         Ok(!changed.is_empty())
     }

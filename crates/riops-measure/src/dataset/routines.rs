@@ -23,7 +23,7 @@ impl Registry<'_> {
         let sql = "select p.proname, coalesce(obj_description(p.oid, 'pg_proc'), ''), p.prosrc
                      from pg_proc p join pg_namespace n on n.oid = p.pronamespace
                     where n.nspname = 'riops'";
-        let mut found = 0;
+        let mut current = 0;
         for row in self.connection().query(sql)? {
             let [Some(name), Some(comment), Some(body)] = row.as_slice() else {
                 continue;
@@ -38,9 +38,9 @@ impl Registry<'_> {
             if !comment.starts_with(ROUTINE_MARK) && !is_unfinished {
                 return Err(DatasetError::ForeignRoutine(name));
             }
-            found += usize::from(*comment == mark);
+            current += usize::from(*comment == mark);
         }
-        if found == routines.names.len() {
+        if current == routines.names.len() {
             return Ok(());
         }
         if self.commits_each_change() {

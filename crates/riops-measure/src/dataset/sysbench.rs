@@ -13,8 +13,8 @@ use riops_model::units::format::number_of;
 
 /// The properties of an existing sysbench table.
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent property")]
-struct Found {
-    number: u32,
+struct SysbenchTable {
+    ordinal: u32,
     primary_key: bool,
     index_on_k: bool,
     auto_inc: bool,
@@ -28,7 +28,7 @@ struct Found {
 ///
 /// # Errors
 /// [`DatasetError::Unadoptable`] if they are not sysbench tables, or smaller than given.
-pub fn as_they_are(
+pub fn unregistered_entry(
     wanted: &DatasetPlan,
     given: &Parameters,
     connection: &mut Connection,
@@ -37,11 +37,11 @@ pub fn as_they_are(
         return Ok(None);
     };
     let mut registry = Registry::new(connection, NAME);
-    let found = found(&mut registry, &wanted.schema)?;
-    if found.is_empty() {
+    let tables = sysbench_tables(&mut registry, &wanted.schema)?;
+    if tables.is_empty() {
         return Ok(None);
     }
-    let dataset = examine(&mut registry, &found, wanted, given)?;
+    let dataset = examine(&mut registry, &tables, wanted, given)?;
     let first = format!("{}.sbtest1", wanted.schema);
     let id = registry.connection().query_with("select $1::regclass::oid", &[Some(&first)])?;
     let id = id.into_iter().flatten().flatten().next().unwrap_or_default();
@@ -72,7 +72,7 @@ pub fn adopt_where_needed(
     let schema = wanted.schema.as_str();
     let mut registry = Registry::new(connection, NAME);
     // Looked up again under the lock, which tables of riops do not need.
-    if created_by_riops(&mut registry, schema)?
+    if is_created_by_riops(&mut registry, schema)?
         || !registry.lock_to_adopt(schema, interrupt, notice)?
     {
         return Ok(());
@@ -89,15 +89,15 @@ fn adopt(
     notice: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let schema = wanted.schema.as_str();
-    if created_by_riops(registry, schema)? {
+    if is_created_by_riops(registry, schema)? {
         return Ok(());
     }
-    let found = found(registry, schema)?;
-    if found.is_empty() {
+    let existing = sysbench_tables(registry, schema)?;
+    if existing.is_empty() {
         // No tables to adopt: they must be prepared.
         return Ok(());
     }
-    let dataset = examine(registry, &found, wanted, given)?;
+    let dataset = examine(registry, &existing, wanted, given)?;
     registry.ensure()?;
     if let Some(entry) = registry.entry()?
         && !registry.open_runs(&entry.id)?.is_empty()
@@ -111,16 +111,16 @@ fn adopt(
         rows => format!(" with at least {} rows each", count(rows)),
     };
     let tables = number_of(dataset.tables.into(), "sysbench table");
-    let found = format!("found {tables} in schema \"{schema}\"{rows}");
+    let summary = format!("found {tables} in schema \"{schema}\"{rows}");
     let plan = DatasetPlan::from(dataset);
     let baseline = registry.contents(&workload::on(&plan)?.contents_sql())?;
     registry.adopt(&plan.parameters(), &baseline)?;
-    notice(&found);
+    notice(&summary);
     Ok(())
 }
 
 /// Whether riops created the tables in this schema.
-fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool> {
+fn is_created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool> {
     let Some(entry) = registry.entry()? else {
         return Ok(false);
     };
@@ -139,15 +139,15 @@ fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool> {
 }
 
 /// Returns the sysbench tables in a schema that riops did not create, by number.
-fn found(registry: &mut Registry<'_>, schema: &str) -> Result<Vec<Found>> {
+fn sysbench_tables(registry: &mut Registry<'_>, schema: &str) -> Result<Vec<SysbenchTable>> {
     let rows = registry.connection().query(&fill(FOUND, &[("schema", schema)]))?;
-    let mut tables: Vec<Found> = rows
+    let mut tables: Vec<SysbenchTable> = rows
         .into_iter()
         .filter_map(|row| {
             let text = |column: usize| row.get(column).cloned().flatten();
             let yes = |column: usize| text(column).as_deref() == Some("t");
-            Some(Found {
-                number: text(0)?.trim_start_matches("sbtest").parse().ok()?,
+            Some(SysbenchTable {
+                ordinal: text(0)?.trim_start_matches("sbtest").parse().ok()?,
                 primary_key: yes(1),
                 index_on_k: yes(2),
                 auto_inc: yes(3),
@@ -157,19 +157,20 @@ fn found(registry: &mut Registry<'_>, schema: &str) -> Result<Vec<Found>> {
             })
         })
         .collect();
-    tables.sort_by_key(|table| table.number);
+    tables.sort_by_key(|table| table.ordinal);
     Ok(tables)
 }
 
 /// Derives the parameters of the dataset from the tables.
 fn examine(
     registry: &mut Registry<'_>,
-    found: &[Found],
+    candidates: &[SysbenchTable],
     wanted: &OltpDataset,
     given: &Parameters,
 ) -> Result<OltpDataset> {
     let schema = &wanted.schema;
-    let consecutive = (1..).zip(found).take_while(|(number, table)| table.number == *number);
+    let consecutive =
+        (1..).zip(candidates).take_while(|(ordinal, table)| table.ordinal == *ordinal);
     let existing = u32::try_from(consecutive.count()).unwrap_or(u32::MAX);
     let tables = if given.contains_key("tables") { wanted.tables } else { existing };
     if existing == 0 {
@@ -182,18 +183,18 @@ fn examine(
             "invalid value \"{tables}\" for --tables: schema \"{schema}\" has {existing} consecutive sysbench tables, from sbtest1 on"
         ));
     }
-    let found = found.get(..tables as usize).unwrap_or_default();
-    require_sysbench(wanted, found)?;
+    let candidates = candidates.get(..tables as usize).unwrap_or_default();
+    require_sysbench(wanted, candidates)?;
     if wanted.bulk_insert {
         return Ok(OltpDataset { tables, adopted: true, ..wanted.clone() });
     }
     let mut dataset = OltpDataset {
         tables,
         table_size: 0,
-        auto_inc: found.iter().all(|table| table.auto_inc),
-        secondary: !found.iter().all(|table| table.primary_key),
-        create_secondary: found.iter().all(|table| table.index_on_k),
-        range_key_partitioning: found.iter().all(|table| table.range_sharded),
+        auto_inc: candidates.iter().all(|table| table.auto_inc),
+        secondary: !candidates.iter().all(|table| table.primary_key),
+        create_secondary: candidates.iter().all(|table| table.index_on_k),
+        range_key_partitioning: candidates.iter().all(|table| table.range_sharded),
         adopted: true,
         // Unknown: the value that records of earlier versions have.
         rand_type: Distribution::default(),
@@ -205,20 +206,20 @@ fn examine(
     Ok(dataset)
 }
 
-fn require_sysbench(wanted: &OltpDataset, found: &[Found]) -> Result<()> {
+fn require_sysbench(wanted: &OltpDataset, tables: &[SysbenchTable]) -> Result<()> {
     let schema = &wanted.schema;
     let (columns, names) =
         if wanted.bulk_insert { (2, "id and k, and only these") } else { (4, "id, k, c and pad") };
-    if let Some(odd) = found.iter().find(|table| table.columns != columns) {
+    if let Some(odd) = tables.iter().find(|table| table.columns != columns) {
         return refuse(format!(
             "table \"{schema}.sbtest{}\" is not a table of sysbench for this test: it must have the columns {names}",
-            odd.number
+            odd.ordinal
         ));
     }
-    if let Some(odd) = found.iter().find(|table| !table.comment.is_empty()) {
+    if let Some(odd) = tables.iter().find(|table| !table.comment.is_empty()) {
         return refuse(format!(
             "table \"{schema}.sbtest{}\" has the comment \"{}\": sysbench tables have no comment, so it may belong to another program",
-            odd.number, odd.comment
+            odd.ordinal, odd.comment
         ));
     }
     Ok(())
@@ -263,13 +264,14 @@ fn rows_of_each(
 /// [`DatasetError`] if the server cannot be asked.
 pub fn foreign_tables(server: &Server, schema: &str, interrupt: &Interrupt) -> Result<Vec<String>> {
     let mut connection = Connection::open(&server.conninfo, interrupt)?;
-    let found = found(&mut Registry::new(&mut connection, NAME), schema)?;
-    Ok(found.iter().map(|table| format!("{schema}.sbtest{}", table.number)).collect())
+    let tables = sysbench_tables(&mut Registry::new(&mut connection, NAME), schema)?;
+    Ok(tables.iter().map(|table| format!("{schema}.sbtest{}", table.ordinal)).collect())
 }
 
 /// Returns a hint if the dataset is missing but the schema public has sysbench tables.
 pub fn hint(registry: &mut Registry<'_>, error: &DatasetError) -> Option<&'static str> {
     let is_missing = matches!(error, DatasetError::Missing { workload, .. } if *workload == NAME);
-    let exist = is_missing && found(registry, "public").is_ok_and(|found| !found.is_empty());
+    let exist =
+        is_missing && sysbench_tables(registry, "public").is_ok_and(|tables| !tables.is_empty());
     exist.then_some("schema \"public\" has sysbench tables: to run on them, add --schema public")
 }

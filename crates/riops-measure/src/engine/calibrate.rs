@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn reports_throughput_and_cpu_cost_against_the_null_server() {
-        let found = calibrate(3, 2, 0.2, &Interrupt::new()).unwrap();
-        assert!(found.transactions_per_s > 0.0 && found.cpu_us_per_transaction > 0.0);
-        let product = found.transactions_per_s_and_cpu * found.cpu_us_per_transaction;
+        let calibration = calibrate(3, 2, 0.2, &Interrupt::new()).unwrap();
+        assert!(calibration.transactions_per_s > 0.0 && calibration.cpu_us_per_transaction > 0.0);
+        let product = calibration.transactions_per_s_and_cpu * calibration.cpu_us_per_transaction;
         assert!((product - 1e6).abs() < 1.0);
-        assert!(found.service_us.unwrap().p50 > 0.0);
+        assert!(calibration.service_us.unwrap().p50 > 0.0);
     }
 }

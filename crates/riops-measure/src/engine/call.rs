@@ -46,7 +46,7 @@ pub(super) fn start_calls(
     shared: &Arc<Shared>,
 ) -> Result<Vec<WorkerHandle>, EngineError> {
     let mut handles = Vec::with_capacity(sessions.len());
-    for (number, session) in sessions.into_iter().enumerate() {
+    for (position, session) in sessions.into_iter().enumerate() {
         let SessionPlan { settings, statements, work: Work::Server(server_loop), .. } = session
         else {
             continue;
@@ -55,9 +55,9 @@ pub(super) fn start_calls(
         let end_early = Interrupt::new();
         let signal = Signal::Cancel(end_early.clone());
         let builder =
-            Builder::new().name(format!("riops-call-{number}")).stack_size(CALL_STACK_BYTES);
-        handles.push(start_thread(builder, number, signal, shared, move |inbox, shared| {
-            work(number, &setup, &*server_loop, end_early, inbox, shared)
+            Builder::new().name(format!("riops-call-{position}")).stack_size(CALL_STACK_BYTES);
+        handles.push(start_thread(builder, position, signal, shared, move |inbox, shared| {
+            work(position, &setup, &*server_loop, end_early, inbox, shared)
         })?);
     }
     Ok(handles)
@@ -73,15 +73,15 @@ fn work(
     inbox: Inbox,
     shared: &Shared,
 ) -> Result<Option<WorkerReport>, EngineError> {
-    let (number, sessions) = (worker as u64, shared.total_sessions);
+    let (id, sessions) = (worker as u64, shared.total_sessions);
     let opened = shared.retry_until_init_timeout(|| {
-        prepare_on_any_node(setup, number, &shared.nodes, &shared.interrupt)
+        prepare_on_any_node(setup, id, &shared.nodes, &shared.interrupt)
     });
     let Prepared { mut connection, findings, node } =
-        opened.map_err(|error| EngineError::connect(number, sessions, error))?;
+        opened.map_err(|error| EngineError::connect(id, sessions, error))?;
     // Each node has its own clock.
     let server_clock = ServerClock::read(&mut connection, &shared.clock)
-        .map_err(|error| EngineError::clock(number, sessions, error))?;
+        .map_err(|error| EngineError::clock(id, sessions, error))?;
     connection.set_interrupt(&end_early);
     let recorder = Recorder::new(shared.operations, false)?;
     // Fails only if the stage has failed.
@@ -90,11 +90,11 @@ fn work(
         return Ok(None);
     };
     // Without it, a backend that continues after its connection was lost cannot be terminated.
-    let backend = Backend::of(&mut connection).ok().flatten();
+    let backend = Backend::read(&mut connection).ok().flatten();
     let (length, events) = (shared.interval, shared.events.clone());
     let intervals = Intervals::new(worker, &window, length, events, inbox.spares);
     let tally = SessionTally {
-        number,
+        id,
         node,
         process: connection.session_info().process,
         backend,
@@ -222,11 +222,11 @@ impl CallSession<'_> {
     /// after a duration. Returns `None` if nothing remains to be done.
     fn remaining(&self) -> Option<(Option<u64>, Option<u64>)> {
         let now = self.shared.clock.now();
-        if self.end_early.requested() || now >= self.window.end() {
+        if self.end_early.is_requested() || now >= self.window.end() {
             return None;
         }
         let sessions = self.shared.total_sessions as u64;
-        let share = |count: u64| count / sessions + u64::from(self.tally.number < count % sessions);
+        let share = |count: u64| count / sessions + u64::from(self.tally.id < count % sessions);
         let done = self.before_this_call;
         let left = |count: u64| Some(share(count).saturating_sub(done)).filter(|&left| left > 0);
         match self.shared.plan.stop {
@@ -281,8 +281,8 @@ impl CallSession<'_> {
                     "the server-side loop returned no report".to_owned(),
                 )),
             },
-            Err(ConnectionError::Server(_)) if self.end_early.requested() => CallEnd::Canceled,
-            Err(_) if self.end_early.requested() => CallEnd::Abandoned,
+            Err(ConnectionError::Server(_)) if self.end_early.is_requested() => CallEnd::Canceled,
+            Err(_) if self.end_early.is_requested() => CallEnd::Abandoned,
             Err(ConnectionError::Server(error)) => CallEnd::Failed(error),
             Err(error) => CallEnd::ConnectionLost(error),
         }
@@ -342,7 +342,7 @@ impl CallSession<'_> {
     fn count_last_report(&mut self, mut report: LoopReport) {
         for (AccessCheck { access, .. }, json) in self.setup.checks.iter().zip(&report.plans) {
             let finding = Ok(access.judge(json));
-            self.report.checked(access.statement.clone(), Moment::During, finding);
+            self.report.note_check(access.statement.clone(), Moment::During, finding);
         }
         let transactions = std::mem::take(&mut report.transactions_unknown);
         if let Some(drained) = report.drained {
@@ -377,8 +377,10 @@ impl CallSession<'_> {
         }
         self.report.wrong_replies += counted.wrong_replies;
         let by_rows = matches!(self.shared.plan.stop, Stop::Rows(_));
-        let done =
-            counted.measured.iter().map(|each| if by_rows { each.rows } else { each.transactions });
+        let done = counted
+            .measured
+            .iter()
+            .map(|count| if by_rows { count.rows } else { count.transactions });
         self.before_this_call += done.sum::<u64>();
         let writing = self.shared.changes.iter().position(|&changes| changes);
         if let (Some(operation), true) = (writing, rows_unknown > 0) {
@@ -417,7 +419,7 @@ impl CallSession<'_> {
                 self.note_error(error.sqlstate(), &error.to_string(), false, now);
                 format!("EXPLAIN failed: {error}")
             });
-            self.report.checked(check.access.statement.clone(), Moment::After, finding);
+            self.report.note_check(check.access.statement.clone(), Moment::After, finding);
         }
     }
 
@@ -430,22 +432,22 @@ impl CallSession<'_> {
             if self.remaining().is_none() {
                 return Ok(None);
             }
-            let (number, nodes) = (self.tally.number, &self.shared.nodes);
-            match prepare_on_any_node(self.setup, number, nodes, &self.end_early) {
+            let (id, nodes) = (self.tally.id, &self.shared.nodes);
+            match prepare_on_any_node(self.setup, id, nodes, &self.end_early) {
                 Ok(Prepared { mut connection, findings, node }) => {
                     self.tally.node = node;
                     connection.set_interrupt(&self.end_early);
                     self.terminate_old_backend(&mut connection)?;
                     self.server_clock = ServerClock::read(&mut connection, &self.shared.clock)?;
                     self.tally.process = connection.session_info().process;
-                    self.tally.backend = Backend::of(&mut connection)?;
+                    self.tally.backend = Backend::read(&mut connection)?;
                     merge(&mut self.report.findings, findings);
                     let origin = EventSource::node(self.tally.node);
                     self.report.recorder.count(origin, [(Counter::Reconnects, 1)]);
                     self.report.recorder.connects.record(start.elapsed().into());
                     return Ok(Some(connection));
                 }
-                Err(_) if self.end_early.requested() => return Ok(None),
+                Err(_) if self.end_early.is_requested() => return Ok(None),
                 Err(error) if error.is_final() || start.elapsed() >= timeout => return Err(error),
                 Err(_) => std::thread::sleep(PAUSE),
             }

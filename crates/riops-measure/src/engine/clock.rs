@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_what_the_errors_of_the_readings_do_not_explain() {
+    fn reports_the_part_of_a_step_that_exceeds_the_reading_errors() {
         let clock = |epoch_s, error_s| ServerClock { epoch_s, error_s };
         let first = clock(1_000.0, 0.25);
         assert_eq!(first.step_until(&clock(1_000.5, 0.25)), 0.0);

@@ -46,7 +46,7 @@ pub enum EngineError {
     Histogram(#[from] HistogramError),
     /// A statement does not use its expected access path before the run.
     #[error(
-        "nothing was measured: statement \"{statement}\" does not use the expected access path ({expected}); the server's plan is:\n{found}"
+        "nothing was measured: statement \"{statement}\" does not use the expected access path ({expected}); the server's plan is:\n{plan}"
     )]
     AccessPath {
         /// Name of the prepared statement.
@@ -54,7 +54,7 @@ pub enum EngineError {
         /// Expected access path.
         expected: String,
         /// The server's plan, one node per line.
-        found: String,
+        plan: String,
     },
     /// The user interrupted before the start.
     #[error("interrupted")]
@@ -79,19 +79,19 @@ fn advice(source: &ConnectionError) -> &'static str {
 }
 
 impl EngineError {
-    /// Creates the error of a session that could not be opened. `number` is that in the stage, from 0.
-    pub(super) fn connect(number: u64, sessions: usize, source: ConnectionError) -> Self {
-        Self::Connect { session: from_one(number), sessions, source }
+    /// Creates the error of the session at `position` of the stage, from 0, if it could not be opened.
+    pub(super) fn connect(position: u64, sessions: usize, source: ConnectionError) -> Self {
+        Self::Connect { session: ordinal(position), sessions, source }
     }
 
     /// Creates the error of a session whose server's clock could not be read.
-    pub(super) fn clock(number: u64, sessions: usize, source: ConnectionError) -> Self {
-        Self::Clock { session: from_one(number), sessions, source: Box::new(source) }
+    pub(super) fn clock(position: u64, sessions: usize, source: ConnectionError) -> Self {
+        Self::Clock { session: ordinal(position), sessions, source: Box::new(source) }
     }
 }
 
-fn from_one(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX).saturating_add(1)
+fn ordinal(position: u64) -> usize {
+    usize::try_from(position).unwrap_or(usize::MAX).saturating_add(1)
 }
 
 /// Error that ends a session or its connection.

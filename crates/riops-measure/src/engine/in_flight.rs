@@ -19,7 +19,7 @@ pub(super) struct InFlight {
     completed: TransactionOutcome,
     pub(super) outcome: TransactionOutcome,
     /// Number of the transaction in its session, from 0.
-    pub(super) number: u64,
+    pub(super) id: u64,
     pub(super) intended: Nanos,
     /// Time of the first send.
     pub(super) started: Nanos,
@@ -43,7 +43,7 @@ impl InFlight {
         Self {
             completed: TransactionOutcome::default(),
             outcome: TransactionOutcome::default(),
-            number: 0,
+            id: 0,
             intended: Nanos(0),
             started: Nanos(0),
             attempt_started: Nanos(0),
@@ -58,9 +58,9 @@ impl InFlight {
         }
     }
 
-    /// Starts the transaction that the generator has written, the session's transaction `number`.
-    pub(super) fn start(&mut self, number: u64, intended: Nanos, now: Nanos, claimed: bool) {
-        self.number = number;
+    /// Starts the transaction that the generator has written, the session's transaction `id`.
+    pub(super) fn start(&mut self, id: u64, intended: Nanos, now: Nanos, claimed: bool) {
+        self.id = id;
         self.intended = intended;
         self.started = now;
         self.claimed = claimed;
@@ -71,7 +71,7 @@ impl InFlight {
     }
 
     /// Forgets the steps of earlier attempts: the generator has written another transaction.
-    pub(super) fn redrawn(&mut self) {
+    pub(super) fn forget_steps(&mut self) {
         self.step = 0;
         self.has_completed = false;
     }

@@ -50,9 +50,9 @@ pub(super) enum Outlet<'a> {
 }
 
 /// Returns the number of a session in the ring of its worker.
-pub(super) fn slot(number: usize) -> u32 {
+pub(super) fn slot(index: usize) -> u32 {
     // A plan has fewer sessions.
-    u32::try_from(number).unwrap_or(u32::MAX)
+    u32::try_from(index).unwrap_or(u32::MAX)
 }
 
 impl Outlet<'_> {

@@ -279,7 +279,7 @@ impl Sums {
             format!("{sum:.0} {squares:.0} {min:.0} {max:.0}")
         };
         let lag = if columns.lag { interval.lag } else { Times::default() };
-        let of = |shown: bool, number: u64| if shown { number } else { 0 };
+        let column = |is_shown: bool, count: u64| if is_shown { count } else { 0 };
         writeln!(
             out,
             "{} {} {} {} {} {} {} {} {}",
@@ -287,11 +287,11 @@ impl Sums {
             interval.latency.count,
             times(interval.latency),
             times(lag),
-            of(columns.skipped, interval.skipped),
-            of(columns.retries, interval.retried),
-            of(columns.retries, interval.retries),
-            of(columns.failures, interval.serialization),
-            of(columns.failures, interval.deadlock),
+            column(columns.skipped, interval.skipped),
+            column(columns.retries, interval.retried),
+            column(columns.retries, interval.retries),
+            column(columns.failures, interval.serialization),
+            column(columns.failures, interval.deadlock),
         )
     }
 }
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn each_interval_is_one_line_also_the_empty_and_the_last() {
+    fn writes_one_line_per_interval_including_the_empty_and_the_last() {
         let columns = LogColumns { lag: true, retries: true, skipped: true, failures: true };
         let mut sums = Sums::new(2, 1_000_900_000, Nanos(0));
         let mut out = Vec::new();

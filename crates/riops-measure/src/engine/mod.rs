@@ -229,25 +229,32 @@ pub fn run_stage(
     }
     require_access_paths(&before, &shared.accesses)?;
     hooks.events.send(&RunEvent::Connected { sessions: total_sessions as u64 });
-    run.agreed = agreed(hooks, interrupt)?;
+    run.agreed = agree_on_start(hooks, interrupt)?;
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
     let mut result = run.measure(before, probe, &hooks.events)?;
-    result.connecting = connecting;
-    (result.name, result.operations) = (stage.name, stage.operations);
+    (result.name, result.operations, result.connecting) =
+        (stage.name, stage.operations, connecting);
     result.name_commands(stage.commands);
     shutdown.request();
     if let Some(monitor) = monitor {
         monitor.join().map_err(|_| EngineError::WorkerLost)?;
     }
-    let processes: Vec<i32> = result.workers.sessions.iter().map(|each| each.process).collect();
-    probe.close(&processes);
+    let processes = result.workers.sessions.iter().map(|session| session.process);
+    probe.close(&processes.collect::<Vec<_>>());
     Ok(result)
 }
 
 /// Returns what several clients have agreed on.
-fn agreed(hooks: &mut Hooks<'_>, interrupt: &Interrupt) -> Result<Option<Agreement>, EngineError> {
+fn agree_on_start(
+    hooks: &mut Hooks<'_>,
+    interrupt: &Interrupt,
+) -> Result<Option<Agreement>, EngineError> {
     hooks.agree_start().map_err(|error| {
-        if interrupt.requested() { EngineError::Interrupted } else { EngineError::NoStart(error) }
+        if interrupt.is_requested() {
+            EngineError::Interrupted
+        } else {
+            EngineError::NoStart(error)
+        }
     })
 }
 
@@ -257,15 +264,18 @@ fn worker_count(plan: &Plan, sessions: usize) -> usize {
 }
 
 /// Fails unless every statement uses its expected access path. Called before anything is measured.
-fn require_access_paths(found: &[AccessFinding], accesses: &[Access]) -> Result<(), EngineError> {
-    let Some(unexpected) = found.iter().find(|found| !found.finding.is_expected) else {
+fn require_access_paths(
+    findings: &[AccessFinding],
+    accesses: &[Access],
+) -> Result<(), EngineError> {
+    let Some(unexpected) = findings.iter().find(|check| !check.finding.is_expected) else {
         return Ok(());
     };
     let access = accesses.iter().find(|access| access.statement == unexpected.statement);
     Err(EngineError::AccessPath {
         statement: unexpected.statement.clone(),
         expected: access.map(|access| access.expected.to_string()).unwrap_or_default(),
-        found: unexpected.finding.outline.clone(),
+        plan: unexpected.finding.outline.clone(),
     })
 }
 

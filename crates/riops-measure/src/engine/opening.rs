@@ -95,7 +95,7 @@ pub(super) fn open_on_any_node(
             prepare(setup, check_plans, nodes, choice, interrupt)?;
         let process = connection.session_info().process;
         let dialect = connection.dialect();
-        let backend = if setup.identifies_backend { Backend::of(&mut connection)? } else { None };
+        let backend = if setup.identifies_backend { Backend::read(&mut connection)? } else { None };
         let (stream, received) = connection.into_parts();
         stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
         let took = start.elapsed().into();
@@ -180,8 +180,8 @@ fn prepare(
 
 /// A request for a new connection of a session.
 pub(super) struct ConnectRequest {
-    /// The session's number at its worker.
-    pub(super) number: usize,
+    /// The position of the session at its worker.
+    pub(super) index: usize,
     /// The session's number in the stage.
     pub(super) session: u64,
     /// Number of the node of the previous connection.
@@ -198,7 +198,7 @@ pub(super) struct ConnectRequest {
 
 /// Result of a [`ConnectRequest`].
 pub(super) struct Reopened {
-    pub(super) number: usize,
+    pub(super) index: usize,
     pub(super) planned: bool,
     pub(super) result: Result<Opened, ConnectionError>,
 }
@@ -243,10 +243,10 @@ impl Connectors {
             && *threads < CONNECTORS_MAX
         {
             let pool = Arc::clone(&self.pool);
-            let number = *threads as u64;
+            let connector = *threads as u64;
             std::thread::Builder::new()
-                .name(format!("riops-connector-{number}"))
-                .spawn(move || pool.work(number))?;
+                .name(format!("riops-connector-{connector}"))
+                .spawn(move || pool.work(connector))?;
             *threads += 1;
         }
         self.requests.send(request).map_err(|_| std::io::ErrorKind::BrokenPipe.into())
@@ -254,9 +254,9 @@ impl Connectors {
 }
 
 impl Pool {
-    fn work(&self, number: u64) {
+    fn work(&self, connector: u64) {
         // The workers use the stream numbers from 0.
-        let mut rng = stream(self.seed, Purpose::Backoff, u64::from(u32::MAX) + number);
+        let mut rng = stream(self.seed, Purpose::Backoff, u64::from(u32::MAX) + connector);
         loop {
             let Ok(Ok(request)) = self.queue.lock().map(|queue| queue.recv()) else {
                 return;
@@ -265,8 +265,8 @@ impl Pool {
                 .open_with_retries(&request, &mut rng)
                 .map(|opened| Opened { took: request.requested_at.elapsed().into(), ..opened });
             // Sending fails only if the worker has exited.
-            let (number, planned) = (request.number, request.planned);
-            let _ = request.reply.send(Reopened { number, planned, result });
+            let (index, planned) = (request.index, request.planned);
+            let _ = request.reply.send(Reopened { index, planned, result });
             let _ = request.waker.wake();
         }
     }
@@ -294,7 +294,7 @@ impl Pool {
                     let left = deadline.saturating_duration_since(Instant::now());
                     std::thread::sleep(wait.min(left));
                     backoff = (backoff * 2).min(BACKOFF_MAX);
-                    if self.shutdown.requested() {
+                    if self.shutdown.is_requested() {
                         return Err(ConnectionError::Interrupted);
                     }
                 }

@@ -72,7 +72,7 @@ mod tests {
         let mut queue = Queue::with_capacity(1);
         assert!(queue.is_empty() && queue.pop().is_none() && queue.last().is_none());
         for round in 0..3 {
-            (0..=round).for_each(|number| queue.push(number));
+            (0..=round).for_each(|element| queue.push(element));
             assert_eq!((queue.len(), queue.last()), (round + 1, Some(&round)));
             assert_eq!(queue.first_mut(), Some(&mut 0));
             assert_eq!(queue.iter().copied().collect::<Vec<_>>(), (0..=round).collect::<Vec<_>>());

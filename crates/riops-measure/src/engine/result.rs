@@ -53,7 +53,7 @@ impl StageResult {
     /// Sets the commands of the scripts, by which the sessions that an error has ended are shown.
     pub(super) fn name_commands(&mut self, commands: Vec<ScriptCommand>) {
         for ended in &mut self.workers.ended_sessions {
-            ended.command = ended.command.and_then(|command| Some(commands.get(command)?.number));
+            ended.command = ended.command.and_then(|command| Some(commands.get(command)?.ordinal));
         }
         self.commands = commands;
     }
@@ -78,7 +78,7 @@ pub(super) fn merge_reports(
     });
     let mut workers = reports.next().ok_or(EngineError::WorkerLost)?;
     reports.try_for_each(|report| workers.merge(report))?;
-    workers.sessions.sort_by_key(|session| session.number);
+    workers.sessions.sort_by_key(|session| session.id);
     let seconds = end.since(window.measure_start()).as_seconds();
     Ok(StageResult {
         name: String::new(),
@@ -106,21 +106,21 @@ pub(super) fn note_outages(result: &mut StageResult, start: Nanos) {
     let (times, gaps) = (recorder.error_times.clone(), recorder.gaps.clone());
     let series = rates(&result.series, None);
     for entry in &mut recorder.errors.entries {
-        if let Some(found) = outage(&entry.sqlstate, &times, &gaps, &series, start) {
-            entry.without_success_s = Some(found.without_success_s);
-            entry.below_90_percent_s = found.below_90_percent_s;
-            entry.until_90_percent_s = found.until_90_percent_s;
+        if let Some(outage) = outage(&entry.sqlstate, &times, &gaps, &series, start) {
+            entry.without_success_s = Some(outage.without_success_s);
+            entry.below_90_percent_s = outage.below_90_percent_s;
+            entry.until_90_percent_s = outage.until_90_percent_s;
         }
     }
     result.node_outages = (0..)
         .zip(&recorder.nodes)
-        .map(|(number, node)| {
-            let series = rates(&result.series, Some(number));
+        .map(|(position, node)| {
+            let series = rates(&result.series, Some(position));
             node.error_times
                 .kinds()
                 .filter_map(|sqlstate| {
-                    let found = outage(sqlstate, &node.error_times, &node.gaps, &series, start)?;
-                    Some((sqlstate.to_owned(), found))
+                    let outage = outage(sqlstate, &node.error_times, &node.gaps, &series, start)?;
+                    Some((sqlstate.to_owned(), outage))
                 })
                 .collect()
         })

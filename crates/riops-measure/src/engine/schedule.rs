@@ -14,7 +14,7 @@ use riops_script::random::Random;
 
 use riops_model::plan::Schedule;
 use riops_model::units::Nanos;
-use riops_model::units::format::whole;
+use riops_model::units::format::nearest_integer;
 
 /// The sessions of a stage that one worker drives. They are assigned round-robin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Returns the number in the stage of the worker's session at `position`.
-    pub(super) fn number(self, position: u64) -> u64 {
+    /// Returns the id in the stage of the worker's session at `position`.
+    pub(super) fn session_id(self, position: u64) -> u64 {
         u64::from(self.worker) + position * u64::from(self.workers)
     }
 }
@@ -48,29 +48,29 @@ impl Unclaimed {
         Self(Mutex::new(Claims { arrivals, returned: Vec::new() }))
     }
 
-    fn with<T>(&self, of: impl FnOnce(&mut Claims) -> T) -> T {
+    fn with_claims<T>(&self, action: impl FnOnce(&mut Claims) -> T) -> T {
         // Each change is complete, so the claims of a thread that has panicked are not damaged.
-        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        action(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Claims the next start.
     pub(super) fn claim(&self) -> Nanos {
-        self.with(Claims::claim)
+        self.with_claims(Claims::claim)
     }
 
     /// Claims the next start if it is before `end`.
     pub(super) fn claim_before(&self, end: Nanos) -> Option<Nanos> {
-        self.with(|claims| (claims.next() < end).then(|| claims.claim()))
+        self.with_claims(|claims| (claims.next() < end).then(|| claims.claim()))
     }
 
     /// Lets another session claim a start.
     pub(super) fn give_back(&self, start: Nanos) {
-        self.with(|claims| claims.returned.push(start));
+        self.with_claims(|claims| claims.returned.push(start));
     }
 
     /// Returns the number of starts that are due at `now` and that no session has claimed.
     pub(super) fn backlog(&self, now: Nanos) -> u64 {
-        self.with(|claims| {
+        self.with_claims(|claims| {
             let returned = claims.returned.iter().filter(|start| **start <= now).count();
             claims.arrivals.backlog(now) + returned as u64
         })
@@ -144,7 +144,7 @@ impl Arrivals {
         anchor: Nanos,
         gaps: Gaps,
     ) -> Option<Self> {
-        let rate = Rate::of(schedule)?;
+        let rate = Rate::from_schedule(schedule)?;
         let at = rate.starts_by(-anchor.since(start).as_seconds());
         let source = if schedule.is_poisson() {
             let walk = Walk { gaps, at };
@@ -207,7 +207,7 @@ impl Arrivals {
 /// Returns the time by which this number of starts has taken place since `anchor`; it is before that if negative.
 fn time_of(rate: &Rate, anchor: Nanos, starts: f64) -> Nanos {
     let since_s = rate.time_of(starts);
-    let offset = Nanos(whole(since_s.abs() * 1e9));
+    let offset = Nanos(nearest_integer(since_s.abs() * 1e9));
     if since_s >= 0.0 { anchor.after(offset) } else { anchor.since(offset) }
 }
 
@@ -250,7 +250,7 @@ struct Piece {
 
 impl Rate {
     /// Returns the rate of a schedule; `None` for the closed loop.
-    pub(super) fn of(schedule: &Schedule) -> Option<Self> {
+    pub(super) fn from_schedule(schedule: &Schedule) -> Option<Self> {
         let mut pieces = Vec::new();
         let mut last = Piece { start_s: 0.0, before: 0.0, per_s: 0.0, slope: 0.0 };
         match schedule {
@@ -325,8 +325,8 @@ mod tests {
     #[test]
     fn sessions_are_assigned_round_robin() {
         let share = Share { worker: 1, workers: 3 };
-        let numbers: Vec<u64> = (0..3).map(|position| share.number(position)).collect();
-        assert_eq!(numbers, [1, 4, 7]);
+        let ids: Vec<u64> = (0..3).map(|position| share.session_id(position)).collect();
+        assert_eq!(ids, [1, 4, 7]);
     }
 
     #[test]
@@ -354,8 +354,8 @@ mod tests {
     #[test]
     fn constant_rate_starts_do_not_drift() {
         let mut arrivals = arrivals(&Schedule::Constant { per_s: 3.0 }, START);
-        for number in 0..300_000u64 {
-            let exact = START.0 as f64 + number as f64 * 1e9 / 3.0;
+        for start in 0..300_000u64 {
+            let exact = START.0 as f64 + start as f64 * 1e9 / 3.0;
             assert!((arrivals.take().0 as f64 - exact).abs() <= 1.0);
         }
     }
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn backlog_equals_due_starts_minus_taken_ones() {
+    fn backlog_equals_due_starts_minus_taken_starts() {
         for schedule in [Schedule::Constant { per_s: 999.0 }, Schedule::Poisson { per_s: 999.0 }] {
             let anchor = START.after(Nanos(500_000_000));
             let mut arrivals = arrivals(&schedule, anchor);
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_was_given_back_is_the_next_one() {
+    fn claims_a_returned_start_next() {
         let unclaimed = Unclaimed::new(arrivals(&Schedule::Constant { per_s: 1e9 }, START));
         let starts: Vec<u64> = (0..3).map(|_| unclaimed.claim().0 - START.0).collect();
         assert_eq!(starts, [0, 1, 2]);
@@ -412,7 +412,7 @@ mod tests {
 
     fn profile(steps: &[&str]) -> Rate {
         let steps = steps.iter().map(|step| step.parse().unwrap()).collect();
-        Rate::of(&Schedule::Profile { steps, poisson: false }).unwrap()
+        Rate::from_schedule(&Schedule::Profile { steps, poisson: false }).unwrap()
     }
 
     #[test]
@@ -429,10 +429,10 @@ mod tests {
     #[test]
     fn the_times_of_a_ramp_are_the_inverse_of_its_starts() {
         let rate = profile(&["0..1000:10s", "1000..900:20s"]);
-        for number in 0..24_000 {
-            let starts = f64::from(number);
-            assert!((rate.starts_by(rate.time_of(starts)) - starts).abs() < 1e-6, "{number}");
+        for count in 0..24_000 {
+            let starts = f64::from(count);
+            assert!((rate.starts_by(rate.time_of(starts)) - starts).abs() < 1e-6, "{count}");
         }
-        assert_eq!(Rate::of(&Schedule::Closed).map(|rate| rate.first_per_s), None);
+        assert_eq!(Rate::from_schedule(&Schedule::Closed).map(|rate| rate.first_per_s), None);
     }
 }

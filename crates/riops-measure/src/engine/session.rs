@@ -118,7 +118,7 @@ pub(super) struct Session {
     /// Executions whose plans are checked after the plans of the setup.
     executed: Vec<Executed>,
     /// Number in the stage.
-    pub(super) number: u64,
+    pub(super) id: u64,
     /// Number of transactions in the log.
     pub(super) logged: u64,
 }
@@ -179,7 +179,7 @@ impl Session {
     /// Creates the session with this number in the stage, with its first connection and up to `depth` transactions in
     /// flight.
     pub(super) fn new(
-        number: u64,
+        id: u64,
         setup: Arc<SessionSetup>,
         generator: Box<dyn Generator>,
         depth: usize,
@@ -223,7 +223,7 @@ impl Session {
             in_block: false,
             paused: None,
             executed: Vec::new(),
-            number,
+            id,
             logged: 0,
         };
         session.attach(opened);
@@ -266,7 +266,7 @@ impl Session {
     /// Returns its work.
     pub(super) fn into_tally(self) -> SessionTally {
         SessionTally {
-            number: self.number,
+            id: self.id,
             node: self.node,
             process: self.process,
             backend: self.backend,
@@ -591,9 +591,9 @@ impl Session {
                 None => Ended::Transaction(flight),
             }));
         }
-        let Activity::Check(number) = self.activity else {
+        let Activity::Check(position) = self.activity else {
             return Ok(None);
         };
-        Ok(Some(self.end_check(number, failed)))
+        Ok(Some(self.end_check(position, failed)))
     }
 }

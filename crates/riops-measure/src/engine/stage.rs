@@ -43,7 +43,9 @@ impl StageRun<'_> {
         let mut findings = Vec::new();
         for _ in &self.handles {
             match self.received.recv() {
-                Ok((_, WorkerEvent::Ready(Ok(found)))) => findings::merge(&mut findings, found),
+                Ok((_, WorkerEvent::Ready(Ok(worker_findings)))) => {
+                    findings::merge(&mut findings, worker_findings);
+                }
                 Ok((_, WorkerEvent::Ready(Err(error)))) => return Err(error),
                 _ => return Err(EngineError::WorkerLost),
             }
@@ -83,7 +85,7 @@ impl StageRun<'_> {
         for handle in handles {
             handle.thread.join().map_err(|_| EngineError::WorkerLost)?;
         }
-        let interrupted = shared.interrupt.requested();
+        let interrupted = shared.interrupt.is_requested();
         // A canceled call has reported nothing since its last interval.
         let canceled = in_server && (interrupted || breached.is_some() || window.has_failed());
         let mut result = merge_reports(reports, &window, canceled)?;
@@ -107,7 +109,7 @@ impl StageRun<'_> {
         }
         let mut findings = before;
         findings::merge(&mut findings, result.workers.findings);
-        findings.sort_by_key(|found| (by_number(&found.statement), found.moment));
+        findings.sort_by_key(|check| (sort_key(&check.statement), check.moment));
         result.workers.findings = findings;
         Ok(result)
     }
@@ -130,10 +132,10 @@ fn starts(shared: &Shared, start: Nanos, measure_start: Nanos) -> Option<Arc<Unc
 }
 
 /// Returns the parts of the name of a statement by which it is sorted: its number is not a text.
-fn by_number(statement: &str) -> (String, u64) {
+fn sort_key(statement: &str) -> (String, u64) {
     let name = statement.trim_end_matches(|last: char| last.is_ascii_digit());
-    let number = statement.get(name.len()..).and_then(|digits| digits.parse().ok());
-    (name.to_owned(), number.unwrap_or(0))
+    let suffix = statement.get(name.len()..).and_then(|digits| digits.parse().ok());
+    (name.to_owned(), suffix.unwrap_or(0))
 }
 
 /// Supervises the stage on another thread, and passes its events on from this one.

@@ -158,7 +158,7 @@ impl<'a> Supervisor<'a> {
     fn advance(&mut self, probe: &mut Probe<'_>) -> Result<(), EngineError> {
         let now = self.stage.shared.clock.now();
         self.end_with_all(now);
-        if self.stage.shared.interrupt.requested()
+        if self.stage.shared.interrupt.is_requested()
             || self.result.breached.is_some()
             || self.stage.window.has_failed()
         {
@@ -174,7 +174,7 @@ impl<'a> Supervisor<'a> {
             self.send(RunEvent::Measuring);
         }
         if self.drain.is_none() && now >= self.stage.window.end() {
-            let interrupted = self.stage.shared.interrupt.requested();
+            let interrupted = self.stage.shared.interrupt.is_requested();
             self.drain = Some(Drain { interrupted_before: interrupted, shown: false });
             if !self.stage.window.counts_in_flight() {
                 self.end_probe(probe);
@@ -211,7 +211,7 @@ impl<'a> Supervisor<'a> {
         }
         // An interrupt before the drain ended the measurement; only a later one aborts the drain.
         let canceled =
-            drain.shown && self.stage.shared.interrupt.requested() && !drain.interrupted_before;
+            drain.shown && self.stage.shared.interrupt.is_requested() && !drain.interrupted_before;
         let timeout = self.stage.window.drain_timeout(drain.interrupted_before);
         if waited >= timeout || canceled {
             self.stage.window.abort(waited);

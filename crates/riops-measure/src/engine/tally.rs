@@ -21,7 +21,7 @@ pub struct Tally {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionTally {
     /// Number of the session in the stage, from 0.
-    pub number: u64,
+    pub id: u64,
     /// Number of the node of its last connection, from 0.
     pub node: usize,
     /// Process id of the backend of its last connection.
@@ -58,7 +58,7 @@ impl Backend {
     ///
     /// # Errors
     /// [`ConnectionError`] if the query fails.
-    pub fn of(connection: &mut Connection) -> Result<Option<Self>, ConnectionError> {
+    pub fn read(connection: &mut Connection) -> Result<Option<Self>, ConnectionError> {
         let sql =
             format!("select pid, {STARTED} from pg_stat_activity where pid = pg_backend_pid()");
         let row = connection.query(&sql)?.into_iter().next().unwrap_or_default();

@@ -32,7 +32,7 @@ pub(super) fn start_workers(
     workers: usize,
     shared: &Arc<Shared>,
 ) -> Result<Vec<WorkerHandle>, EngineError> {
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let as_u32 = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let mut assigned: Vec<Vec<SessionPlan>> = (0..workers).map(|_| Vec::new()).collect();
     for (position, session) in sessions.into_iter().enumerate() {
         if let Some(own) = assigned.get_mut(position % workers) {
@@ -45,7 +45,7 @@ pub(super) fn start_workers(
         .map(|(worker, sessions)| {
             let poll = mio::Poll::new()?;
             let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE)?);
-            let share = Share { worker: number(worker), workers: number(workers) };
+            let share = Share { worker: as_u32(worker), workers: as_u32(workers) };
             let builder = Builder::new().name(format!("riops-worker-{worker}"));
             let signal = Signal::Wake(Arc::clone(&waker));
             start_thread(builder, worker, signal, shared, move |inbox, shared| {
@@ -103,7 +103,7 @@ fn work(
     // All workers start at the same time, no matter when each received the signal.
     std::thread::sleep(start.since(shared.clock.now()).into());
     let (plan, measure_start) = (&shared.plan, window.measure_start());
-    let rules = Rules::of(plan, shared.exact, shared.retried.clone());
+    let rules = Rules::new(plan, shared.exact, shared.retried.clone());
     let (length, events) = (shared.interval, shared.events.clone());
     let intervals = Intervals::new(worker, &window, length, events, inbox.spares);
     let worker = Worker {
@@ -148,7 +148,7 @@ fn open_sessions(
     shared: &Shared,
 ) -> Result<(Vec<Session>, Vec<AccessFinding>), EngineError> {
     let (mut findings, mut known) = (Vec::new(), None);
-    let mut open = |plan: SessionPlan, number: u64| {
+    let mut open = |plan: SessionPlan, id: u64| {
         let SessionPlan { settings, statements, watched, work } = plan;
         let Work::Client(generator) = work else {
             let mixed = "a stage cannot mix client-side and server-side loops".to_owned();
@@ -156,18 +156,17 @@ fn open_sessions(
         };
         let setup = Arc::new(shared.setup(settings, statements, watched, &mut known));
         let mut opened = shared.retry_until_init_timeout(|| {
-            opening::open_on_any_node(&setup, number, true, &shared.nodes, &shared.interrupt)
+            opening::open_on_any_node(&setup, id, true, &shared.nodes, &shared.interrupt)
         })?;
         findings::merge(&mut findings, std::mem::take(&mut opened.findings));
         let depth = shared.plan.pipeline as usize;
-        let mut session = Session::new(number, setup, generator, depth, shared.operations, opened);
-        session.most = shared.plan.transactions_of(number).unwrap_or(u64::MAX);
+        let mut session = Session::new(id, setup, generator, depth, shared.operations, opened);
+        session.most = shared.plan.transactions_of(id).unwrap_or(u64::MAX);
         Ok(session)
     };
     let opened = (0..).zip(sessions).map(|(position, plan)| {
-        let number = share.number(position);
-        open(plan, number)
-            .map_err(|error| EngineError::connect(number, shared.total_sessions, error))
+        let id = share.session_id(position);
+        open(plan, id).map_err(|error| EngineError::connect(id, shared.total_sessions, error))
     });
     let opened = opened.collect::<Result<_, _>>()?;
     Ok((opened, findings))

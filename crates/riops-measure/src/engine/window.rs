@@ -99,7 +99,7 @@ impl Window {
 
     /// Whether the measurement ends with its last counted transaction: the run stops by count, and its maximum duration
     /// has not ended it before.
-    pub(super) fn ended_by_count(&self) -> bool {
+    pub(super) fn has_ended_by_count(&self) -> bool {
         self.stops_by_count() && (self.latest_end == Nanos::MAX || self.is_complete())
     }
 
@@ -110,7 +110,7 @@ impl Window {
 
     /// Returns the end of the measurement, whose last counted transaction ended at `last_end`.
     pub(super) fn measured_end(&self, last_end: Nanos) -> Nanos {
-        if self.ended_by_count() {
+        if self.has_ended_by_count() {
             let counts_starts = matches!(self.stop, Stop::Transactions(_));
             if counts_starts && self.is_complete() && !self.has_failed() {
                 last_end.max(self.earliest_end.min(self.latest_end))
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(window.permit(START), Permission::Start { claimed: true });
         assert_eq!(window.permit(Nanos(2_000)), Permission::End);
         assert!(window.counts(true, Nanos(1_999), 1) && !window.counts(true, Nanos(2_000), 1));
-        assert!(window.stops_by_count() && !window.ended_by_count());
+        assert!(window.stops_by_count() && !window.has_ended_by_count());
         // Without a transaction at the end, the time until then is part of the measurement.
         assert_eq!(window.measured_end(Nanos(1_100)), Nanos(2_000));
         let reached = Window::new(Stop::Transactions(1), Some(1e-6), START);

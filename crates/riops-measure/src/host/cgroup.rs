@@ -31,14 +31,14 @@ pub struct Throttling {
 
 impl Cgroup {
     /// Finds the groups of a process, or of `self`.
-    pub fn of(process: impl Display) -> Self {
+    pub fn for_process(process: impl Display) -> Self {
         let groups = process::read(process, "cgroup").unwrap_or_default();
         Self::parse(&groups, Path::new("/sys/fs/cgroup"))
     }
 
     /// `groups` has the format of /proc/PID/cgroup; `mount` is the mount point of the hierarchies.
     fn parse(groups: &str, mount: &Path) -> Self {
-        let mut found = Self::default();
+        let mut cgroup = Self::default();
         for line in groups.lines() {
             let mut fields = line.splitn(3, ':').skip(1);
             let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
@@ -49,16 +49,16 @@ impl Cgroup {
                 // In hybrid mode, version 2 is mounted below.
                 let roots = [mount.to_owned(), mount.join("unified")];
                 let root = roots.into_iter().find(|root| root.join("cgroup.controllers").exists());
-                found.unified = root.map(|root| up_to(&root, path)).unwrap_or_default();
+                cgroup.unified = root.map(|root| up_to(&root, path)).unwrap_or_default();
             }
             if has("cpu") {
-                found.cpu = up_to(&mount.join("cpu"), path);
+                cgroup.cpu = up_to(&mount.join("cpu"), path);
             }
             if has("memory") {
-                found.memory = up_to(&mount.join("memory"), path);
+                cgroup.memory = up_to(&mount.join("memory"), path);
             }
         }
-        found
+        cgroup
     }
 
     /// Returns the lowest CPU quota, in processors; `None` without a quota.
@@ -86,8 +86,8 @@ impl Cgroup {
     pub fn throttling(&self) -> Option<Throttling> {
         self.cpus()?;
         let groups = self.unified.iter().chain(&self.cpu);
-        let found = groups.filter_map(|group| throttling(&trimmed(group.join("cpu.stat"))?));
-        found.max_by_key(|throttling| throttling.throttled)
+        let throttlings = groups.filter_map(|group| throttling(&trimmed(group.join("cpu.stat"))?));
+        throttlings.max_by_key(|throttling| throttling.throttled)
     }
 }
 
@@ -119,11 +119,11 @@ fn cpu_max(text: &str) -> Option<f64> {
 
 /// Parses the lines `nr_periods 12` and `nr_throttled 3`.
 fn throttling(stat: &str) -> Option<Throttling> {
-    let number = |name: &str| {
+    let count = |name: &str| {
         let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
-        lines.find(|(found, _)| *found == name)?.1.parse().ok()
+        lines.find(|(label, _)| *label == name)?.1.parse().ok()
     };
-    Some(Throttling { periods: number("nr_periods")?, throttled: number("nr_throttled")? })
+    Some(Throttling { periods: count("nr_periods")?, throttled: count("nr_throttled")? })
 }
 
 #[cfg(test)]

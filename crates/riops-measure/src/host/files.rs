@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_the_limit_is_read() {
+    fn reads_at_most_the_limit() {
         let exact = rest_limited(&mut &b"abcd"[..], 4).unwrap();
         assert_eq!(exact, b"abcd");
         let error = read_limited(Path::new("/dev/zero"), TEXT_BYTES_MAX).unwrap_err();

@@ -38,14 +38,14 @@ impl Interrupt {
     }
 
     /// Returns whether an interruption was requested.
-    pub fn requested(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Acquire) != NONE
     }
 
     /// Sleeps until the time has passed or an interruption is requested. Returns whether the time has passed.
     pub fn pause(&self, time: Duration) -> bool {
         let start = Instant::now();
-        while !self.requested() {
+        while !self.is_requested() {
             let rest = time.saturating_sub(start.elapsed());
             if rest.is_zero() {
                 return true;

@@ -16,7 +16,7 @@ pub fn facts() -> MachineFacts {
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let kernel = [system.sysname(), system.release(), system.machine()].map(text);
     let cpuinfo = trimmed("/proc/cpuinfo").unwrap_or_default();
-    let cgroup = Cgroup::of("self");
+    let cgroup = Cgroup::for_process("self");
     MachineFacts {
         host: text(system.nodename()),
         kernel: kernel.join(" "),
@@ -37,7 +37,7 @@ pub fn facts() -> MachineFacts {
 /// Reads the limits of the processes of a server, from its first process; `None` if it is not visible.
 pub fn server_limits(process: i32) -> Option<ServerLimits> {
     let status = process::read(process, "status")?;
-    let cgroup = Cgroup::of(process);
+    let cgroup = Cgroup::for_process(process);
     Some(ServerLimits {
         cpus: allowed_cpus(&status)?,
         cgroup_cpus: cgroup.cpus(),
@@ -94,7 +94,7 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 pub fn memory_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = meminfo_bytes(&meminfo, "MemTotal:").unwrap_or(0);
-    Cgroup::of("self").memory_bytes().map_or(machine, |limit| limit.min(machine))
+    Cgroup::for_process("self").memory_bytes().map_or(machine, |limit| limit.min(machine))
 }
 
 /// Counts the lines `cpu0`, `cpu1`, … of /proc/stat, one for each processor that is online.
@@ -180,7 +180,7 @@ mod tests {
         let process = i32::try_from(std::process::id()).unwrap();
         assert_eq!(
             crate::host::machine::server_limits(process).unwrap().cgroup_cpus,
-            Cgroup::of("self").cpus()
+            Cgroup::for_process("self").cpus()
         );
     }
 

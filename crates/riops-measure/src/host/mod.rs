@@ -24,7 +24,7 @@ pub fn random_seed() -> std::io::Result<u64> {
     use rand::TryRng;
     rand::rngs::SysRng
         .try_next_u64()
-        .map(|number| number >> 11)
+        .map(|bits| bits >> 11)
         .map_err(|error| std::io::Error::other(error.to_string()))
 }
 

@@ -38,11 +38,11 @@ impl OutputFile {
         let (target, rights) = match fs::metadata(path) {
             // A device, a pipe or a file that is open already (`/dev/stdout`) must not be replaced. The latter keeps
             // what others have written to it.
-            Ok(found) if !found.is_file() || is_descriptor(path) => {
+            Ok(metadata) if !metadata.is_file() || is_descriptor(path) => {
                 let file = OpenOptions::new().append(true).open(path)?;
                 return Ok(Self { file, unfinished: None });
             }
-            Ok(found) => (fs::canonicalize(path)?, Some(found.permissions())),
+            Ok(metadata) => (fs::canonicalize(path)?, Some(metadata.permissions())),
             Err(_) => (path.to_owned(), None),
         };
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -113,9 +113,9 @@ fn require_own_links(path: &Path, links_max: u32) -> io::Result<()> {
         }
         let folder = part.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        let found = fs::metadata(folder)?;
-        let is_foreign = link.uid() != user && link.uid() != found.uid();
-        if is_foreign && found.mode() & WORLD_WRITABLE != 0 {
+        let metadata = fs::metadata(folder)?;
+        let is_foreign = link.uid() != user && link.uid() != metadata.uid();
+        if is_foreign && metadata.mode() & WORLD_WRITABLE != 0 {
             let text = format!(
                 "{} is a symbolic link of another user in a directory that everybody can write to; remove it, or write to another directory",
                 part.display()

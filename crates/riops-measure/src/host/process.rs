@@ -43,15 +43,15 @@ impl Stat {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (start, rest) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse().ok();
+        let value = |field: usize| fields.get(field - 3)?.parse().ok();
         Some(Self {
             name: start.split_once('(')?.1.to_owned(),
             parent: fields.get(1)?.parse().ok()?,
-            user: number(14)?,
-            system: number(15)?,
-            reaped_user: number(16)?,
-            reaped_system: number(17)?,
-            started: number(22)?,
+            user: value(14)?,
+            system: value(15)?,
+            reaped_user: value(16)?,
+            reaped_system: value(17)?,
+            started: value(22)?,
         })
     }
 
@@ -80,14 +80,14 @@ impl Io {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let number = |label: &str| {
+        let value = |label: &str| {
             text.lines().find_map(|line| line.strip_prefix(label)?.trim().parse().ok())
         };
         Some(Self {
-            rchar: number("rchar:")?,
-            wchar: number("wchar:")?,
-            read_bytes: number("read_bytes:")?,
-            write_bytes: number("write_bytes:")?,
+            rchar: value("rchar:")?,
+            wchar: value("wchar:")?,
+            read_bytes: value("read_bytes:")?,
+            write_bytes: value("write_bytes:")?,
         })
     }
 }
@@ -138,6 +138,6 @@ mod tests {
         let id = i32::try_from(std::process::id()).unwrap();
         let parent = i32::try_from(std::os::unix::process::parent_id()).ok();
         assert_eq!(Stat::read(id).map(|stat| stat.parent), parent);
-        assert!(Io::read(id).is_some() && ids(Path::new("/proc")).any(|found| found == id));
+        assert!(Io::read(id).is_some() && ids(Path::new("/proc")).any(|process| process == id));
     }
 }

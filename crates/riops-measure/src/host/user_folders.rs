@@ -40,10 +40,11 @@ pub fn can_hold_files(folder: &Path) -> bool {
 pub fn is_trusted(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let user = rustix::process::geteuid().as_raw();
-    let is_own = |found: &std::fs::Metadata| [0, user].contains(&found.uid());
+    let is_own = |metadata: &std::fs::Metadata| [0, user].contains(&metadata.uid());
     std::fs::symlink_metadata(folder).is_ok_and(|link| is_own(&link))
-        && std::fs::metadata(folder)
-            .is_ok_and(|found| found.is_dir() && is_own(&found) && found.mode() & 0o002 == 0)
+        && std::fs::metadata(folder).is_ok_and(|metadata| {
+            metadata.is_dir() && is_own(&metadata) && metadata.mode() & 0o002 == 0
+        })
 }
 
 #[cfg(test)]
@@ -55,7 +56,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let file = top.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let found = |home: &Path, xdg: Option<&Path>| {
+        let folders = |home: &Path, xdg: Option<&Path>| {
             folders_with(
                 |name| Some(if name == "HOME" { home } else { xdg? }.to_owned()),
                 "XDG_DATA_HOME",
@@ -63,15 +64,15 @@ mod tests {
             )
         };
         let own = top.path().join(".local/share/riops");
-        assert_eq!(found(top.path(), None), std::slice::from_ref(&own));
+        assert_eq!(folders(top.path(), None), std::slice::from_ref(&own));
         assert_eq!(
-            found(top.path(), Some(Path::new("/data"))),
+            folders(top.path(), Some(Path::new("/data"))),
             [PathBuf::from("/data/riops"), own]
         );
         for home in
             [Path::new("/"), Path::new("//"), Path::new("here"), &file, &top.path().join("x")]
         {
-            assert_eq!(found(home, None), Vec::<PathBuf>::new(), "{home:?}");
+            assert_eq!(folders(home, None), Vec::<PathBuf>::new(), "{home:?}");
         }
     }
 

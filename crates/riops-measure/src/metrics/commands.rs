@@ -85,7 +85,7 @@ impl Commands {
     }
 
     /// Counts a failed execution.
-    pub fn failed(&mut self, command: usize, sqlstate: SqlState, retried: bool) {
+    pub fn count_failure(&mut self, command: usize, sqlstate: SqlState, retried: bool) {
         if let Some(totals) = self.totals.get_mut(command) {
             totals.failures += 1;
             totals.retries += u64::from(retried);
@@ -126,15 +126,15 @@ mod tests {
         other.record(0, Nanos(3_000));
         other.record(1, Nanos(5_000));
         other.record(7, Nanos(5_000));
-        one.failed(1, SqlState::DEADLOCK_DETECTED, true);
-        other.failed(1, SqlState::DEADLOCK_DETECTED, false);
+        one.count_failure(1, SqlState::DEADLOCK_DETECTED, true);
+        other.count_failure(1, SqlState::DEADLOCK_DETECTED, false);
         one.finish();
         other.finish();
         one.merge(&other).unwrap();
         let counts: Vec<_> = one
             .totals
             .iter()
-            .map(|each| (each.service.as_ref().map(|times| times.count()), each.failures))
+            .map(|command| (command.service.as_ref().map(|times| times.count()), command.failures))
             .collect();
         assert_eq!(counts, [(Some(2), 0), (Some(1), 2)]);
         assert_eq!(one.totals[1].errors, [(SqlState::DEADLOCK_DETECTED, 2)]);
@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn the_number_of_sqlstates_is_limited() {
         let mut commands = Commands::new(1);
-        for number in 0..50 {
-            commands.failed(0, SqlState::parse(&format!("{number:05}")), false);
+        for code in 0..50 {
+            commands.count_failure(0, SqlState::parse(&format!("{code:05}")), false);
         }
         let errors = &commands.totals[0].errors;
         assert_eq!(errors.len(), SQLSTATES_MAX);

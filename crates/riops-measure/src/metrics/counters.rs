@@ -61,8 +61,8 @@ impl Counters {
     #[inline]
     pub fn add<const KINDS: usize>(&mut self, counts: [(Counter, u64); KINDS]) {
         for (counter, count) in counts {
-            if let Some(number) = self.0.get_mut(counter as usize) {
-                *number += count;
+            if let Some(total) = self.0.get_mut(counter as usize) {
+                *total += count;
             }
         }
     }

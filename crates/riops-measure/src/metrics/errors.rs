@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn counts_errors_by_sqlstate_and_limits_entries_and_samples() {
         let mut counts = ErrorCounts::default();
-        for number in 0..200 {
-            let code = format!("{number:05}");
+        for position in 0..200 {
+            let code = format!("{position:05}");
             counts.add(SqlState::parse(&code), "no", false, Nanos(500_000_000));
             counts.add(SqlState::parse(&code), "again", true, Nanos(0));
         }
@@ -79,8 +79,8 @@ mod tests {
         assert_eq!((counts.entries[0].count, counts.entries[0].attempts_s), (2, 0.5));
         assert_eq!(counts.entries[0].sample, "no");
         assert_eq!((counts.entries[0].retried, counts.entries[0].more_samples.len()), (1, 1));
-        for number in 0..100 {
-            counts.add(SqlState::parse("00000"), &format!("sample {number}"), false, Nanos(0));
+        for position in 0..100 {
+            counts.add(SqlState::parse("00000"), &format!("sample {position}"), false, Nanos(0));
         }
         assert_eq!(counts.entries[0].more_samples.len(), SAMPLES_MAX);
     }

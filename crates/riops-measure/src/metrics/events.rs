@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn merging_intersects_the_gaps_of_all_workers() {
-        let second = |number: u64| Nanos(number * 1_000_000_000);
+        let second = |seconds: u64| Nanos(seconds * 1_000_000_000);
         let mut first = NodeTotals::new().unwrap();
         let mut other = NodeTotals::new().unwrap();
         for totals in [&mut first, &mut other] {

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn regular_samples_count_for_those_that_were_not_taken() {
+    fn counts_each_regular_sample_for_the_transactions_it_represents() {
         let point = |t_s, latency_us, extreme| SamplePoint { t_s, latency_us, session: 0, extreme };
         let heatmap = HeatmapRecord::of_samples(&SampleSet {
             transactions: 40,

@@ -58,7 +58,7 @@ impl IntervalPart {
 
     /// Returns the first threshold that all intervals so far certainly breach, of which this is the sum.
     pub fn breached<'a>(&self, seconds: f64, thresholds: &'a [Threshold]) -> Option<&'a Threshold> {
-        let times = |kind: LatencyKind| kind.of([Some(&self.service), self.response.as_ref()]);
+        let times = |kind: LatencyKind| kind.pick([Some(&self.service), self.response.as_ref()]);
         breached(&self.so_far(seconds), times, thresholds)
     }
 
@@ -178,7 +178,7 @@ pub(super) fn count_part(point: &mut Point, counters: &Counters, nodes: &[u64]) 
 /// Adds the counts that are part of the time series.
 pub(super) fn count(point: &mut Point, counters: &Counters) {
     for &counter in Counter::ALL {
-        let number = match counter {
+        let total = match counter {
             Counter::Transactions => &mut point.transactions,
             Counter::Rows => &mut point.rows,
             Counter::ReadQueries => &mut point.queries.read,
@@ -193,7 +193,7 @@ pub(super) fn count(point: &mut Point, counters: &Counters) {
             Counter::Retried => &mut point.retried,
             Counter::Statements => continue,
         };
-        *number += counters.get(counter);
+        *total += counters.get(counter);
     }
 }
 

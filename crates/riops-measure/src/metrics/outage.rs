@@ -124,7 +124,7 @@ impl ErrorTimes {
         self.0.iter().map(|(sqlstate, _)| sqlstate.as_str())
     }
 
-    fn of(&self, sqlstate: &str) -> &[Range] {
+    fn bursts(&self, sqlstate: &str) -> &[Range] {
         self.0
             .iter()
             .find(|(known, _)| known.as_str() == sqlstate)
@@ -192,7 +192,7 @@ pub fn outage(
     series: &[Rate],
     start: Nanos,
 ) -> Option<Outage> {
-    let bursts = times.of(sqlstate);
+    let bursts = times.bursts(sqlstate);
     let touches = |gap: &&Range| bursts.iter().any(|burst| burst.0 <= gap.1 && gap.0 <= burst.1);
     let gap = gaps.ranges.iter().filter(touches).max_by_key(|gap| gap.1.since(gap.0))?;
     let from_s = gap.0.since(start).as_seconds();
@@ -248,8 +248,8 @@ mod tests {
     fn series(rates: &[u64]) -> Vec<Rate> {
         let points: Vec<_> = (1..)
             .zip(rates)
-            .map(|(number, &transactions)| Point {
-                t_s: f64::from(number),
+            .map(|(second, &transactions)| Point {
+                t_s: f64::from(second),
                 seconds: 1.0,
                 transactions,
                 nodes: vec![0, transactions],
@@ -280,8 +280,8 @@ mod tests {
         let mut all = Gaps::default();
         all.begin(Nanos(0));
         let mut now = 0;
-        for number in 0..1_000 {
-            now += 20 + u64::from(number == 3) * 5_000;
+        for position in 0..1_000 {
+            now += 20 + u64::from(position == 3) * 5_000;
             all.success(ms(now));
         }
         assert_eq!(all.ranges.len(), GAPS_MAX);
@@ -297,19 +297,19 @@ mod tests {
         times.add(SqlState::DEADLOCK_DETECTED, ms(1_000));
         let gaps = gaps(&[3_000, 4_500, 4_505, 4_900, 4_905, 9_000]);
         let series = series(&[100, 110, 90, 0, 40, 85, 95, 100, 100]);
-        let found = outage("08006", &times, &gaps, &series, Nanos(0)).unwrap();
+        let observed = outage("08006", &times, &gaps, &series, Nanos(0)).unwrap();
         let expected = Outage {
             without_success_s: 1.5,
             // Intervals four to six; the rate recovered in the seventh (90 per second).
             below_90_percent_s: Some(3.0),
             until_90_percent_s: Some(4.0),
         };
-        assert_eq!(found, expected);
+        assert_eq!(observed, expected);
         // A gap without an error is not an outage.
         assert_eq!(outage("57P01", &times, &gaps, &series, Nanos(0)), None);
         let never = super::tests::series(&[100, 100, 100, 0, 5]);
-        let found = outage("08006", &times, &gaps, &never, Nanos(0)).unwrap();
-        assert_eq!(found.until_90_percent_s, None);
+        let observed = outage("08006", &times, &gaps, &never, Nanos(0)).unwrap();
+        assert_eq!(observed.until_90_percent_s, None);
     }
 
     #[test]
@@ -324,7 +324,7 @@ mod tests {
         let mut both = at([10, 100]);
         both.merge(&at([10, 101]));
         let expected = [(ms(10_000), ms(10_000)), (ms(100_000), ms(101_000))];
-        assert_eq!(both.of("53100"), expected);
+        assert_eq!(both.bursts("53100"), expected);
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
         for second in 0..1_000 {
             times.add(SqlState::DISK_FULL, ms(second * 2_000));
         }
-        let bursts = times.of("53100");
+        let bursts = times.bursts("53100");
         assert_eq!(bursts.len(), BURSTS_MAX);
         assert_eq!(bursts.last().unwrap().1, ms(999 * 2_000));
     }

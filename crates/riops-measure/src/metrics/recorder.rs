@@ -256,7 +256,7 @@ impl Recorder {
     }
 
     /// Adds the time for which a start had waited at `now` that no session took.
-    pub fn unstarted(&mut self, fate: Fate, waited: Nanos, now: Nanos) {
+    pub fn record_unstarted(&mut self, fate: Fate, waited: Nanos, now: Nanos) {
         self.steps.add(fate, waited, now);
         self.unstarted.record(waited);
     }
@@ -342,8 +342,8 @@ impl Recorder {
             (Latencies::new()?, has_response.then(Latencies::new).transpose()?);
         for totals in &self.operations {
             service.merge(&totals.service)?;
-            if let (Some(all), Some(each)) = (&mut response, &totals.response) {
-                all.merge(each)?;
+            if let (Some(all), Some(own)) = (&mut response, &totals.response) {
+                all.merge(own)?;
             }
         }
         if let Some(response) = &mut response {
@@ -375,9 +375,9 @@ mod tests {
         }
     }
 
-    fn nonzero(numbers: &Counters) -> Vec<(Counter, u64)> {
-        let number = |&counter: &Counter| (counter, numbers.get(counter));
-        Counter::ALL.iter().map(number).filter(|&(_, number)| number > 0).collect()
+    fn nonzero(counters: &Counters) -> Vec<(Counter, u64)> {
+        let entry = |&counter: &Counter| (counter, counters.get(counter));
+        Counter::ALL.iter().map(entry).filter(|&(_, count)| count > 0).collect()
     }
 
     /// Returns the counts of this many transactions from [`measured`].
@@ -456,11 +456,11 @@ mod tests {
     }
 
     #[test]
-    fn attempts_are_the_transactions_until_one_is_retried() {
+    fn attempts_equal_transactions_until_a_transaction_is_retried() {
         let attempts = |retried: &[(u64, u64)], failed: &[u64]| {
             let mut recorder = Recorder::new(2, false).unwrap();
-            for number in 0..2 * PENDING_MAX as u64 {
-                recorder.transaction(measured(usize::from(number % 2 == 0), 10, 10, 1));
+            for position in 0..2 * PENDING_MAX as u64 {
+                recorder.transaction(measured(usize::from(position % 2 == 0), 10, 10, 1));
             }
             for &attempt in failed {
                 recorder.failed_attempt(Nanos(attempt));

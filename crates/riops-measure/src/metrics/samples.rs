@@ -19,8 +19,8 @@ const LONGEST: usize = 16;
 /// One transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sample {
-    /// Sequence number at its worker.
-    number: u64,
+    /// Position at its worker.
+    position: u64,
     /// End of the transaction, since the start of the measurement.
     at: Nanos,
     latency: Nanos,
@@ -113,15 +113,15 @@ impl Samples {
 
     /// Records a transaction of a session that ended at `end`. Never allocates.
     pub fn record(&mut self, session: u32, end: Nanos, latency: Nanos) {
-        let sample = Sample { number: self.seen, at: end.since(self.start), latency, session };
+        let sample = Sample { position: self.seen, at: end.since(self.start), latency, session };
         self.seen += 1;
-        if sample.number.is_multiple_of(self.every) {
+        if sample.position.is_multiple_of(self.every) {
             if self.regular.len() == self.capacity {
                 self.every *= 2;
                 let every = self.every;
-                self.regular.retain(|sample| sample.number.is_multiple_of(every));
+                self.regular.retain(|sample| sample.position.is_multiple_of(every));
             }
-            if sample.number.is_multiple_of(self.every) {
+            if sample.position.is_multiple_of(self.every) {
                 self.regular.push(sample);
             }
         }
@@ -143,7 +143,7 @@ impl Samples {
         for slot in 0..SLOTS_MAX {
             let pair = self.slots.get(2 * slot..).unwrap_or_default().first_chunk::<2>();
             let mut merged = Slot::default();
-            pair.into_iter().flatten().for_each(|each| merged.merge(each));
+            pair.into_iter().flatten().for_each(|half| merged.merge(half));
             if let Some(place) = self.slots.get_mut(slot) {
                 *place = merged;
             }
@@ -154,7 +154,7 @@ impl Samples {
     pub fn merge(workers: Vec<Self>, seconds: f64) -> SampleSet {
         let every = workers.iter().map(|worker| worker.every).max().unwrap_or(1);
         let slot = workers.iter().map(|worker| worker.slot).max().unwrap_or(SLOT_FIRST);
-        let chosen = |sample: &Sample| sample.number.is_multiple_of(every);
+        let chosen = |sample: &Sample| sample.position.is_multiple_of(every);
         let mut slots = vec![Slot::default(); SLOTS_MAX];
         let mut points = Vec::new();
         let transactions = workers.iter().map(|worker| worker.seen).sum();
@@ -190,10 +190,10 @@ mod tests {
     /// `outliers` take 500 ms.
     fn samples(workers: usize, count: u64, step: Nanos, outliers: &[u64]) -> Samples {
         let mut samples = Samples::new(workers, Nanos(0));
-        for number in 0..count {
-            let outlier = outliers.contains(&number);
-            let latency = if outlier { 500_000_000 } else { 1_000_000 + number % 7 };
-            samples.record(3, Nanos(step.0 * number), Nanos(latency));
+        for position in 0..count {
+            let outlier = outliers.contains(&position);
+            let latency = if outlier { 500_000_000 } else { 1_000_000 + position % 7 };
+            samples.record(3, Nanos(step.0 * position), Nanos(latency));
         }
         samples
     }
@@ -210,10 +210,10 @@ mod tests {
         // Three days, one million transactions.
         let outliers = [1, 77_777, 500_001, 999_999];
         let step = Nanos(3 * 86_400_000_000_000 / 1_000_000);
-        let whole = samples(2, 1_000_000, step, &outliers);
-        assert!(whole.regular.len() <= SAMPLES_MAX / 2 && whole.slots.len() == SLOTS_MAX);
-        assert_eq!(whole.regular.capacity(), SAMPLES_MAX / 2);
-        let set = Samples::merge(vec![whole, samples(2, 10, step, &[])], 259_200.0);
+        let limited = samples(2, 1_000_000, step, &outliers);
+        assert!(limited.regular.len() <= SAMPLES_MAX / 2 && limited.slots.len() == SLOTS_MAX);
+        assert_eq!(limited.regular.capacity(), SAMPLES_MAX / 2);
+        let set = Samples::merge(vec![limited, samples(2, 10, step, &[])], 259_200.0);
         assert!(set.every > 1);
         let long = set.points.iter().filter(|point| point.latency_us > 400_000.0).count();
         assert_eq!(long, outliers.len());
@@ -227,8 +227,8 @@ mod tests {
             latencies in prop::collection::vec(1u64..1_000_000, 1..300),
         ) {
             let mut slot = Slot::default();
-            for (number, latency) in (0..).zip(&latencies) {
-                slot.add(Sample { number, latency: Nanos(*latency), ..Sample::default() });
+            for (position, latency) in (0..).zip(&latencies) {
+                slot.add(Sample { position, latency: Nanos(*latency), ..Sample::default() });
             }
             let mut sorted = latencies;
             sorted.sort_unstable();
@@ -246,9 +246,9 @@ mod tests {
             workers in 1usize..4,
         ) {
             let mut all: Vec<_> = (0..workers).map(|_| Samples::new(workers, Nanos(0))).collect();
-            for (number, (at_ms, latency)) in transactions.iter().enumerate() {
+            for (position, (at_ms, latency)) in transactions.iter().enumerate() {
                 // Disable the selection of every n-th transaction.
-                let worker = &mut all[number % workers];
+                let worker = &mut all[position % workers];
                 worker.every = 1 << 40;
                 worker.seen += 1;
                 worker.record(0, Nanos(at_ms * 1_000_000), Nanos(*latency));

@@ -142,14 +142,14 @@ mod tests {
     fn slots_become_longer_and_lose_no_transaction() {
         let mut slots = Slots::default();
         slots.begin(Nanos(1_000));
-        for number in 0..10_000_u64 {
-            slots.success(Nanos(1_000 + number * 1_000_000), Nanos(2_000));
+        for position in 0..10_000_u64 {
+            slots.success(Nanos(1_000 + position * 1_000_000), Nanos(2_000));
         }
-        let found = slots.finish(10.0);
+        let finished = slots.finish(10.0);
         // 10 s in slots of 80 ms.
-        assert_eq!(found.len(), 125);
-        assert!(found.iter().all(|slot| slot.transactions == 80 && slot.latency_us == 160.0));
-        let seconds: f64 = found.iter().map(|slot| slot.seconds).sum();
+        assert_eq!(finished.len(), 125);
+        assert!(finished.iter().all(|slot| slot.transactions == 80 && slot.latency_us == 160.0));
+        let seconds: f64 = finished.iter().map(|slot| slot.seconds).sum();
         assert!((seconds - 10.0).abs() < 1e-9);
     }
 

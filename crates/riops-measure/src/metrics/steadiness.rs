@@ -68,7 +68,7 @@ const STANDARD_ERRORS: f64 = 3.0;
 pub fn steadiness(slots: &[Slot], rows_each: f64, by_response: bool) -> Option<SteadinessRecord> {
     let intervals = joined(slots);
     let rates: Vec<f64> =
-        intervals.iter().map(|each| each.transactions as f64 / each.seconds).collect();
+        intervals.iter().map(|interval| interval.transactions as f64 / interval.seconds).collect();
     let means = mser_means(&rates)?;
     let reversed: Vec<f64> = means.iter().rev().copied().collect();
     let truncated = truncation_point(&means).max(truncation_point(&reversed));
@@ -82,7 +82,7 @@ pub fn steadiness(slots: &[Slot], rows_each: f64, by_response: bool) -> Option<S
     let low_share = low as f64 / rates.len() as f64;
     let mean_differs = (all - middle).abs() > MEAN_DIFFERS * all.max(middle);
     // The count of an interval varies by chance, even if nothing else does.
-    let seconds: f64 = intervals.iter().map(|each| each.seconds).sum();
+    let seconds: f64 = intervals.iter().map(|interval| interval.seconds).sum();
     let by_chance = all * rates.len() as f64 / seconds.max(f64::MIN_POSITIVE);
     let shift =
         if by_response { response_shift(&intervals) } else { part(&rates, RATE_SHIFT, by_chance) };
@@ -109,9 +109,9 @@ pub fn steadiness(slots: &[Slot], rows_each: f64, by_response: bool) -> Option<S
 /// Joins neighboring slots to intervals that have enough transactions. The last one is left out if it is much shorter.
 fn joined(slots: &[Slot]) -> Vec<Slot> {
     let transactions: u64 = slots.iter().map(|slot| slot.transactions).sum();
-    let each = transactions as f64 / slots.len().max(1) as f64;
+    let per_slot = transactions as f64 / slots.len().max(1) as f64;
     let mut size = slots.len().div_ceil(INTERVALS_MAX).max(1);
-    while transactions > 0 && each * (size as f64) < TRANSACTIONS_MIN {
+    while transactions > 0 && per_slot * (size as f64) < TRANSACTIONS_MIN {
         size += 1;
     }
     let join = |chunk: &[Slot]| {
@@ -122,9 +122,10 @@ fn joined(slots: &[Slot]) -> Vec<Slot> {
         interval
     };
     let intervals: Vec<Slot> = slots.chunks(size).map(join).collect();
-    let lengths: Vec<f64> = intervals.iter().map(|each| each.seconds).collect();
+    let lengths: Vec<f64> = intervals.iter().map(|interval| interval.seconds).collect();
     let usual = median(&lengths);
-    let is_long = |each: &Slot| each.seconds > 0.0 && each.seconds >= SHORT_SHARE * usual;
+    let is_long =
+        |interval: &Slot| interval.seconds > 0.0 && interval.seconds >= SHORT_SHARE * usual;
     intervals.into_iter().filter(is_long).collect()
 }
 
@@ -140,8 +141,9 @@ struct Part {
 impl Part {
     fn shift(self, intervals: &[Slot], of_response: bool) -> Shift {
         // An empty sum is -0.0.
-        let until =
-            |end: usize| 0.0 + intervals.iter().take(end).map(|each| each.seconds).sum::<f64>();
+        let until = |end: usize| {
+            0.0 + intervals.iter().take(end).map(|interval| interval.seconds).sum::<f64>()
+        };
         Shift {
             from_s: until(self.from),
             to_s: until(self.to),
@@ -185,13 +187,15 @@ fn part(values: &[f64], relevant: f64, least: f64) -> Option<Part> {
 
 /// Returns the part of the intervals whose mean response time differs from the rest.
 fn response_shift(intervals: &[Slot]) -> Option<Part> {
-    if intervals.iter().any(|each| each.transactions == 0) {
+    if intervals.iter().any(|interval| interval.transactions == 0) {
         return None;
     }
-    let means: Vec<f64> =
-        intervals.iter().map(|each| each.latency_us / each.transactions as f64).collect();
+    let means: Vec<f64> = intervals
+        .iter()
+        .map(|interval| interval.latency_us / interval.transactions as f64)
+        .collect();
     let (middle, most) = (median(&means), OUTLIER * deviation(&means));
-    let clipped: Vec<f64> = means.iter().map(|&each| each.min(middle + most)).collect();
+    let clipped: Vec<f64> = means.iter().map(|&mean| mean.min(middle + most)).collect();
     part(&clipped, RESPONSE_SHIFT, 0.0)
 }
 
@@ -227,7 +231,7 @@ mod tests {
         counts.iter().map(slot).collect()
     }
 
-    fn of(thousands: &[u64]) -> SteadinessRecord {
+    fn verdict(thousands: &[u64]) -> SteadinessRecord {
         let counts: Vec<u64> = thousands.iter().map(|count| count * 1_000).collect();
         steadiness(&slots(&counts), 1.0, false).unwrap()
     }
@@ -238,8 +242,8 @@ mod tests {
         let count = 200;
         let length = f64::from(seconds) / f64::from(count);
         (0..count)
-            .map(|number| {
-                let transactions = rate(f64::from(number) * length) * length;
+            .map(|position| {
+                let transactions = rate(f64::from(position) * length) * length;
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
@@ -252,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_shifts_and_trends_anywhere_are_found() {
+    fn finds_stalls_shifts_and_trends_anywhere() {
         let within = |t: f64, from: f64, to: f64| t >= from && t < to;
         let series: [(&str, Vec<Slot>); 8] = [
             ("20 of 60 s at zero", stage(60, |t| if within(t, 20.0, 40.0) { 0.0 } else { 1e3 })),
@@ -265,8 +269,8 @@ mod tests {
             ("falling", stage(9, |t| 1e3 - 100.0 * t)),
         ];
         for (name, slots) in series {
-            let found = steadiness(&slots, 1.0, false).unwrap();
-            assert!(!found.steady, "{name}: {found:?}");
+            let record = steadiness(&slots, 1.0, false).unwrap();
+            assert!(!record.steady, "{name}: {record:?}");
         }
         let half = stage(60, |t| if within(t, 15.0, 45.0) { 500.0 } else { 1e3 });
         let shift = steadiness(&half, 1.0, false).unwrap().shift.unwrap();
@@ -276,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn correlated_noise_is_called_not_steady_in_at_most_2_percent() {
+    fn judges_correlated_noise_as_not_steady_in_at_most_2_percent() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(17);
         for (count, deviation) in [(10, 0.1), (30, 0.05), (60, 0.05), (60, 0.1), (60, 0.2)] {
             let unsteady = (0..1_000).filter(|_| {
@@ -304,39 +308,41 @@ mod tests {
 
     #[test]
     fn a_growing_response_time_is_not_steady() {
-        let slot = |number: u32, mean_us: f64| Slot {
+        let slot = |position: u32, mean_us: f64| Slot {
             seconds: 0.1,
             transactions: 100,
-            latency_us: 100.0 * mean_us * if number.is_multiple_of(2) { 1.1 } else { 0.9 },
+            latency_us: 100.0 * mean_us * if position.is_multiple_of(2) { 1.1 } else { 0.9 },
         };
         let judge = |mean_us: fn(u32) -> f64| {
-            let slots: Vec<Slot> = (0..100).map(|number| slot(number, mean_us(number))).collect();
+            let slots: Vec<Slot> =
+                (0..100).map(|position| slot(position, mean_us(position))).collect();
             steadiness(&slots, 1.0, true).unwrap()
         };
-        let growing = judge(|number| 1e3 + 200.0 * f64::from(number));
+        let growing = judge(|position| 1e3 + 200.0 * f64::from(position));
         let shift = growing.shift.unwrap();
         assert!(!growing.steady && shift.grows(), "{growing:?}");
         assert!(judge(|_| 1e3).steady);
         // One slow interval is no trend.
-        assert!(judge(|number| if number == 50 { 1e6 } else { 1e3 }).steady);
+        assert!(judge(|position| if position == 50 { 1e6 } else { 1e3 }).steady);
     }
 
     #[test]
     fn measured_runs_with_a_trend_are_not_steady() {
         // Series of real runs: a cold cache that fills up, a rising rate, a falling one.
-        let cold =
-            of(&[33, 37, 45, 58, 365, 1223, 1805, 1781, 1783, 1664, 1699, 1719, 1777, 1811, 1749]);
+        let cold = verdict(&[
+            33, 37, 45, 58, 365, 1223, 1805, 1781, 1783, 1664, 1699, 1719, 1777, 1811, 1749,
+        ]);
         assert!(!cold.steady && cold.truncated_share >= 0.3, "{cold:?}");
         assert!((cold.first_fifth_transactions_per_s - 38_333.0).abs() < 1.0, "{cold:?}");
         assert!((cold.last_fifth_transactions_per_s - 1_779_000.0).abs() < 1.0, "{cold:?}");
-        let rising = of(&[4700, 4830, 6370, 6548, 6426, 6372, 5313, 5130, 7974, 10_012]);
+        let rising = verdict(&[4700, 4830, 6370, 6548, 6426, 6372, 5313, 5130, 7974, 10_012]);
         assert!(!rising.steady, "{rising:?}");
-        let falling = of(&[3525, 3830, 3679, 3964, 4160, 3001, 2259, 2225, 2338, 2328]);
+        let falling = verdict(&[3525, 3830, 3679, 3964, 4160, 3001, 2259, 2225, 2338, 2328]);
         assert!(!falling.steady && falling.truncated_share == 0.5, "{falling:?}");
         let linear: Vec<u64> = (34..=288).collect();
-        assert!(!of(&linear).steady);
+        assert!(!verdict(&linear).steady);
         // Two slow seconds of twenty.
-        let slow_start = of(&[
+        let slow_start = verdict(&[
             108, 811, 3585, 3782, 3746, 3746, 3692, 3735, 3648, 3813, 3463, 3184, 3828, 3789, 3890,
             3782, 3767, 3749, 3504, 3795,
         ]);
@@ -351,7 +357,7 @@ mod tests {
             &[900, 1300, 1000, 1250, 950, 1350, 900, 1200, 1100, 1300],
             &[0; 12],
         ] {
-            assert!(of(series).steady, "{:?}", of(series));
+            assert!(verdict(series).steady, "{:?}", verdict(series));
         }
     }
 
@@ -364,9 +370,9 @@ mod tests {
         // The last interval of a run by number ends early.
         let mut short = slots(&[1_000; 10]);
         short.push(Slot { seconds: 0.01, ..Slot::default() });
-        let found = steadiness(&short, 2.0, false).unwrap();
-        assert_eq!((found.intervals, found.steady), (10, true));
-        let last = (found.last_fifth_transactions_per_s, found.last_fifth_rows_per_s);
+        let record = steadiness(&short, 2.0, false).unwrap();
+        assert_eq!((record.intervals, record.steady), (10, true));
+        let last = (record.last_fifth_transactions_per_s, record.last_fifth_rows_per_s);
         assert_eq!(last, (1_000.0, 2_000.0));
     }
 }

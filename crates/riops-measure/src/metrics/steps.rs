@@ -68,8 +68,8 @@ impl Steps {
         if intended < self.start {
             return;
         }
-        let number = self.ends.partition_point(|end| *end <= intended.since(self.start));
-        let Some(step) = self.totals.get_mut(number) else {
+        let position = self.ends.partition_point(|end| *end <= intended.since(self.start));
+        let Some(step) = self.totals.get_mut(position) else {
             return;
         };
         if let Some(count) = step.counts.get_mut(fate as usize) {

@@ -442,9 +442,9 @@ mod tests {
             timeline.add(&part(index, &[10])).unwrap();
         }
         let points = timeline.finish(8.0).points;
-        let found: Vec<_> =
+        let ends: Vec<_> =
             points.iter().map(|point| (point.t_s, point.checkpoint.is_some())).collect();
-        assert_eq!(found, [(3.0, false), (4.0, true), (7.0, false), (8.0, true)]);
+        assert_eq!(ends, [(3.0, false), (4.0, true), (7.0, false), (8.0, true)]);
     }
 
     #[test]

@@ -22,20 +22,20 @@ pub fn read(
     started_at: Timestamp,
     seconds: f64,
 ) -> Result<Vec<ActivityRecord>, String> {
-    let (mut found, mut failure) = (Vec::new(), None);
+    let (mut records, mut failure) = (Vec::new(), None);
     for node in nodes.iter().filter(|node| !node.down) {
-        match of_node(node, started_at, seconds) {
-            Ok(events) => found.extend(events),
+        match read_node(node, started_at, seconds) {
+            Ok(events) => records.extend(events),
             Err(error) => drop(failure.get_or_insert(error.to_string())),
         }
     }
     match failure {
-        Some(failure) if found.is_empty() => Err(failure),
-        _ => Ok(found),
+        Some(failure) if records.is_empty() => Err(failure),
+        _ => Ok(records),
     }
 }
 
-fn of_node(
+fn read_node(
     node: &Node,
     started_at: Timestamp,
     seconds: f64,

@@ -32,10 +32,10 @@ impl AsyncIo {
     /// Returns [`ConnectionError`] if the query fails.
     pub(super) fn read(connection: &mut Connection) -> Result<Option<Self>, ConnectionError> {
         let method = connection.query_value(METHOD)?;
-        Ok(method.and_then(|method| Self::of(&method, connection.dialect().version)))
+        Ok(method.and_then(|method| Self::for_method(&method, connection.dialect().version)))
     }
 
-    fn of(method: &str, version: u32) -> Option<Self> {
+    fn for_method(method: &str, version: u32) -> Option<Self> {
         (method != "sync").then_some(Self {
             by_workers: method == "worker",
             in_index_scans: version / 10_000 > SYNCHRONOUS_INDEX_SCANS_MAX,
@@ -54,10 +54,10 @@ mod tests {
 
     #[test]
     fn index_scans_are_synchronous_in_version_18_only() {
-        let of = |by_workers, in_index_scans| Some(AsyncIo { by_workers, in_index_scans });
-        assert_eq!(AsyncIo::of("worker", 180_006), of(true, false));
-        assert_eq!(AsyncIo::of("io_uring", 180_000), of(false, false));
-        assert_eq!(AsyncIo::of("worker", 190_001), of(true, true));
-        assert_eq!(AsyncIo::of("sync", 190_001), None);
+        let expected = |by_workers, in_index_scans| Some(AsyncIo { by_workers, in_index_scans });
+        assert_eq!(AsyncIo::for_method("worker", 180_006), expected(true, false));
+        assert_eq!(AsyncIo::for_method("io_uring", 180_000), expected(false, false));
+        assert_eq!(AsyncIo::for_method("worker", 190_001), expected(true, true));
+        assert_eq!(AsyncIo::for_method("sync", 190_001), None);
     }
 }

@@ -49,9 +49,9 @@ impl Batches {
         let batches = || self.complete.iter().chain([&self.open.0]);
         let all = batches().map(|(_, sessions)| sessions).sum::<u64>() as f64;
         let share = |(at, part): (usize, TimePart)| {
-            let of = |(counts, _): &Counts| counts.get(at).copied().unwrap_or_default();
-            let count = batches().map(of).sum::<u64>();
-            let mean = |batch: &Counts| of(batch) as f64 / batch.1 as f64;
+            let occurrences = |(counts, _): &Counts| counts.get(at).copied().unwrap_or_default();
+            let count = batches().map(occurrences).sum::<u64>();
+            let mean = |batch: &Counts| occurrences(batch) as f64 / batch.1 as f64;
             let means: Vec<f64> = self.complete.iter().map(mean).collect();
             let varies = mean_reach(&means, 0.05).filter(|_| means.len() >= BATCHES_MIN);
             (count > 0).then(|| SessionTime {
@@ -86,29 +86,29 @@ mod tests {
 
     use super::*;
 
-    fn counts(of: &[(TimePart, u64)]) -> [u64; TimePart::COUNT] {
+    fn counts(parts: &[(TimePart, u64)]) -> [u64; TimePart::COUNT] {
         let mut counts = [0; TimePart::COUNT];
-        for &(part, count) in of {
-            counts[TimePart::ALL.iter().position(|each| *each == part).unwrap()] = count;
+        for &(part, count) in parts {
+            counts[TimePart::ALL.iter().position(|known| *known == part).unwrap()] = count;
         }
         counts
     }
 
     #[test]
-    fn shares_are_those_of_all_samples_also_of_an_incomplete_batch() {
+    fn computes_shares_over_all_samples_including_an_incomplete_batch() {
         let mut batches = Batches::default();
         for sample in 0..1_001_u64 {
             batches.add(4, &counts(&[(TimePart::Cpu, 1 + sample % 2), (TimePart::Lock, 2)]));
         }
-        let found = batches.shares();
+        let shares = batches.shares();
         assert_eq!(
-            found.iter().map(|each| each.part).collect::<Vec<_>>(),
+            shares.iter().map(|share| share.part).collect::<Vec<_>>(),
             [TimePart::Cpu, TimePart::Lock]
         );
-        assert!((found[0].share - 1_501.0 / 4_004.0).abs() < 1e-12);
-        assert!((found[1].share - 0.5).abs() < 1e-12);
+        assert!((shares[0].share - 1_501.0 / 4_004.0).abs() < 1e-12);
+        assert!((shares[1].share - 0.5).abs() < 1e-12);
         // Equal batches: no less uncertain than independent samples.
-        assert!(found[1].reach.unwrap() > 0.015 && found[1].reach.unwrap() < 0.016);
+        assert!(shares[1].reach.unwrap() > 0.015 && shares[1].reach.unwrap() < 0.016);
         let mut few = Batches::default();
         few.add(4, &counts(&[(TimePart::Cpu, 4)]));
         assert_eq!(few.shares()[0].reach, None);
@@ -130,7 +130,7 @@ mod tests {
                 batches.add(8, &counts(&[(TimePart::Lock, waiting), (TimePart::Cpu, busy)]));
             }
             let lock =
-                batches.shares().into_iter().find(|each| each.part == TimePart::Lock).unwrap();
+                batches.shares().into_iter().find(|share| share.part == TimePart::Lock).unwrap();
             covered += u32::from((lock.share - 0.2 * 7.0 / 8.0).abs() <= lock.reach.unwrap());
         }
         assert!(covered * 100 >= repetitions * 93, "{covered} of {repetitions}");

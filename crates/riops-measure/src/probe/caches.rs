@@ -91,8 +91,8 @@ fn blocks(
     let mut blocks = 0;
     // Indexes last: if not everything fits, the indexes must remain.
     for relation in relations {
-        let found = connection.query_value(&query(&literal(relation)))?;
-        blocks += found.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        let value = connection.query_value(&query(&literal(relation)))?;
+        blocks += value.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     }
     Ok(blocks)
 }
@@ -218,8 +218,8 @@ fn drop_pages_of(first: &Path) -> std::io::Result<usize> {
     let mut files = 0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        let found = entry.file_name();
-        let rest = found.to_str().and_then(|found| found.strip_prefix(name));
+        let file_name = entry.file_name();
+        let rest = file_name.to_str().and_then(|file| file.strip_prefix(name));
         if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '_'])) {
             let file = File::open(entry.path())?;
             // Dirty pages cannot be dropped.

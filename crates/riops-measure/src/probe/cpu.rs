@@ -99,7 +99,7 @@ impl MachineCpu {
             switches: text
                 .lines()
                 .find_map(|line| line.strip_prefix("ctxt "))
-                .and_then(|number| number.trim().parse().ok()),
+                .and_then(|count| count.trim().parse().ok()),
         })
     }
 
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cpu_time_of_a_process_is_read() {
+    fn reads_the_cpu_time_of_a_process() {
         assert!(process_cpu_s(i32::try_from(std::process::id()).unwrap()).is_some());
     }
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn steal_counts_as_busy_and_has_a_share_of_its_own() {
+    fn counts_steal_as_busy_time_and_reports_its_share() {
         let earlier = MachineCpu::parse("cpu  0 0 0 0 0 0 0 0 0 0\n").unwrap();
         let later = MachineCpu::parse("cpu  100 0 0 60 0 0 0 40 0 0\n").unwrap();
         assert_eq!(later.busy_share_since(earlier), Some(0.7));
@@ -192,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn the_busy_time_is_what_was_not_free() {
+    fn computes_the_busy_time_from_the_free_time() {
         let earlier = MachineCpu::parse("cpu  0 0 0 0 0 0 0 0\ncpu0 1\ncpu1 1\n").unwrap();
         // In 2 s, two processors were idle for 2.5 s in total; the counts per tick suggest more work.
         let later = MachineCpu::parse("cpu  150 50 90 200 30 0 0 20\ncpu0 1\ncpu1 1\n").unwrap();
-        let found = later.time_since(earlier, 2.0);
-        assert_eq!((found.user_s, found.busy_s), (2.0, 1.5));
+        let time = later.time_since(earlier, 2.0);
+        assert_eq!((time.user_s, time.busy_s), (2.0, 1.5));
     }
 
     #[test]

@@ -208,7 +208,7 @@ impl<'a> DatabaseProbe<'a> {
     }
 
     /// Calls `read` with a deadline for all its queries.
-    fn within<T>(&mut self, timeout: Duration, read: impl FnOnce(&mut Self) -> T) -> T {
+    fn with_deadline<T>(&mut self, timeout: Duration, read: impl FnOnce(&mut Self) -> T) -> T {
         self.connection.set_deadline(Some(Instant::now() + timeout));
         let result = read(self);
         self.connection.set_deadline(None);
@@ -219,7 +219,7 @@ impl<'a> DatabaseProbe<'a> {
     pub(super) fn io_workers(&mut self) -> Vec<i32> {
         match self.async_io {
             Some(AsyncIo { by_workers: true, .. }) => {
-                self.within(self.timeout, |probe| workers(probe.connection))
+                self.with_deadline(self.timeout, |probe| workers(probe.connection))
             }
             _ => Vec::new(),
         }
@@ -230,7 +230,10 @@ impl<'a> DatabaseProbe<'a> {
         let sql = "select pid from pg_stat_activity
                     where application_name = current_setting('application_name') and pid <> pg_backend_pid()
                     order by pid";
-        column(self.within(self.timeout, |probe| probe.connection.query(sql)).unwrap_or_default())
+        column(
+            self.with_deadline(self.timeout, |probe| probe.connection.query(sql))
+                .unwrap_or_default(),
+        )
     }
 
     /// Reads the counters before the sessions connect.
@@ -238,22 +241,22 @@ impl<'a> DatabaseProbe<'a> {
         // Flush this session's own statistics, so that they do not arrive during the measurement.
         if self.can_flush {
             let flush = "select pg_stat_force_next_flush()";
-            let _ = self.within(self.timeout, |probe| probe.connection.execute(flush));
+            let _ = self.with_deadline(self.timeout, |probe| probe.connection.execute(flush));
         } else {
             std::thread::sleep(STATISTICS_DELAY);
         }
-        self.opened = self.within(self.timeout, |probe| probe.sample(true));
+        self.opened = self.with_deadline(self.timeout, |probe| probe.sample(true));
         self.opened.scans = self.read_scans();
         self.opened.activity = self.read_activity();
         self.opened.statements = self.read_statements();
     }
 
     fn read_statements(&mut self) -> Option<Reading> {
-        self.within(self.timeout, |probe| probe.statements.as_ref()?.read(probe.connection))
+        self.with_deadline(self.timeout, |probe| probe.statements.as_ref()?.read(probe.connection))
     }
 
     fn read_activity(&mut self) -> Option<Activity> {
-        self.within(self.timeout, |probe| relations::activity(probe.connection))
+        self.with_deadline(self.timeout, |probe| relations::activity(probe.connection))
     }
 
     fn touched(&mut self) -> Option<Vec<RelationRecord>> {
@@ -263,22 +266,22 @@ impl<'a> DatabaseProbe<'a> {
 
     fn read_scans(&mut self) -> Option<Scans> {
         self.counts_scans
-            .then(|| self.within(self.timeout, |probe| scans::read(probe.connection)))?
+            .then(|| self.with_deadline(self.timeout, |probe| scans::read(probe.connection)))?
     }
 
     /// Reads the counters at the start of the measurement.
     pub fn start(&mut self) {
-        self.started = self.within(self.timeout, |probe| probe.sample(false));
+        self.started = self.with_deadline(self.timeout, |probe| probe.sample(false));
     }
 
     /// Reads the counters at the end of the measurement.
     pub fn end(&mut self) {
-        self.ended = self.within(self.timeout, |probe| probe.sample(false));
+        self.ended = self.with_deadline(self.timeout, |probe| probe.sample(false));
     }
 
     /// Waits until the sessions have ended and their counters are visible; `processes` were their backends.
     pub(super) fn await_counters(&mut self, processes: &[i32]) {
-        self.within(EXIT_TIMEOUT.min(self.timeout), |probe| probe.wait_for_exit(processes));
+        self.with_deadline(EXIT_TIMEOUT.min(self.timeout), |probe| probe.wait_for_exit(processes));
         if !self.can_flush {
             std::thread::sleep(STATISTICS_DELAY);
         }
@@ -286,14 +289,14 @@ impl<'a> DatabaseProbe<'a> {
 
     /// Reads the counters after the sessions have ended.
     pub fn close(&mut self) {
-        self.closed = self.within(self.timeout, |probe| probe.sample(true));
+        self.closed = self.with_deadline(self.timeout, |probe| probe.sample(true));
         self.closed.scans = self.read_scans();
         self.closed.activity = self.read_activity();
         self.closed.statements = self.read_statements();
-        self.executed = self.within(self.timeout, Self::executed).unwrap_or_default();
+        self.executed = self.with_deadline(self.timeout, Self::executed).unwrap_or_default();
         self.blocks_per_read = self.measure_reads();
         // Last: the sizes of a table wait for a session that has locked it.
-        self.relations = self.within(self.timeout, Self::touched).unwrap_or_default();
+        self.relations = self.with_deadline(self.timeout, Self::touched).unwrap_or_default();
     }
 
     fn executed(&mut self) -> Option<Vec<StatementUse>> {
@@ -369,7 +372,7 @@ impl<'a> DatabaseProbe<'a> {
         if explains.is_empty() {
             return None;
         }
-        let blocks = self.within(EXPLAIN_TIMEOUT, |probe| {
+        let blocks = self.with_deadline(EXPLAIN_TIMEOUT, |probe| {
             probe.connection.execute("begin").ok()?;
             probe.blocks_of_all(&settings, &explains)
         });
@@ -377,7 +380,7 @@ impl<'a> DatabaseProbe<'a> {
             let _ = self.connection.cancel();
         }
         // `rollback` reverts the settings for later uses of the connection.
-        self.within(self.timeout, |probe| probe.connection.execute("rollback")).ok()?;
+        self.with_deadline(self.timeout, |probe| probe.connection.execute("rollback")).ok()?;
         blocks.map(|blocks| blocks / explains.len() as f64)
     }
 

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_measurement_runs_once_with_the_number_of_jobs_that_was_found() {
+    fn runs_a_long_measurement_once_with_the_best_number_of_jobs() {
         let (best, measured) = highest_of(4, 60.0, &[100.0, 200.0, 201.0]);
         assert_eq!(measured, [(1, 5.0), (2, 5.0), (4, 5.0), (4, 60.0)]);
         assert_eq!(best.jobs, Some(4));
@@ -256,9 +256,9 @@ mod tests {
         drop(scratch);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         // Left by killed processes; in use by a process of another container, which has another id here; of the user.
-        let path = |number: u32| folder.path().join(format!("{SCRATCH_PREFIX}{number}"));
-        for number in 1..=3 {
-            std::fs::create_dir(path(u32::MAX - number)).unwrap();
+        let path = |process: u32| folder.path().join(format!("{SCRATCH_PREFIX}{process}"));
+        for offset in 1..=3 {
+            std::fs::create_dir(path(u32::MAX - offset)).unwrap();
         }
         std::fs::write(path(u32::MAX - 1).join(SCRATCH_FILE), b"x").unwrap();
         let lock = File::open(path(u32::MAX - 2)).unwrap();

@@ -137,7 +137,7 @@ impl Fio<'_> {
             job.seconds.map_or(FILL_TIMEOUT, |s| JOB_TIMEOUT.saturating_add(Span::of_seconds(s).0));
         let deadline = Instant::now() + limit;
         let status = loop {
-            if self.interrupt.requested() {
+            if self.interrupt.is_requested() {
                 return Err(DiskError::Interrupted);
             }
             match child.0.try_wait() {
@@ -225,12 +225,12 @@ fn parse(text: &str, side: &str) -> Option<DiskRate> {
     let job = document.get("jobs")?.get(0)?;
     let is_sync = side == "sync";
     let figures = job.get(if is_sync { "write" } else { side })?;
-    let number = |name: &str| figures.get(name)?.as_f64();
+    let figure = |name: &str| figures.get(name)?.as_f64();
     let latency = || job.get(side)?.get(if is_sync { "lat_ns" } else { "clat_ns" });
     let p99_ns = || latency()?.get("percentile")?.get("99.000000")?.as_f64();
     Some(DiskRate {
-        mb_s: number("bw_bytes")? / 1e6,
-        requests_per_s: number("iops")?,
+        mb_s: figure("bw_bytes")? / 1e6,
+        requests_per_s: figure("iops")?,
         p99_us: p99_ns().map(|ns| ns / 1e3),
         jobs: None,
     })

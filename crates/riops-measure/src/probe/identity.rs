@@ -118,8 +118,8 @@ mod tests {
 
     fn identity(machine: &Machine, minor: u32) -> Option<String> {
         let topology = machine.topology();
-        let number = rustix::fs::makedev(8, minor);
-        topology.identity(&topology.volume_of(Path::new("/"), number).unwrap())
+        let device = rustix::fs::makedev(8, minor);
+        topology.identity(&topology.volume_of(Path::new("/"), device).unwrap())
     }
 
     #[test]

@@ -169,17 +169,17 @@ mod tests {
         Device::of_blocks(members.iter().map(|name| block(name)).collect())
     }
 
-    fn locations(of: &[(&str, &str, bool)]) -> Locations {
+    fn locations(entries: &[(&str, &str, bool)]) -> Locations {
         let location = |(role, path, has_tables): &(&str, &str, bool)| Location {
             role: (*role).to_owned(),
             path: (*path).into(),
             has_tables: *has_tables,
         };
-        Locations(of.iter().map(location).collect())
+        Locations(entries.iter().map(location).collect())
     }
 
     fn shown(devices: &Devices) -> Vec<String> {
-        let disk = |each: &RoleDisk| format!("{}: {}", each.disk.name, each.roles.join(", "));
+        let disk = |entry: &RoleDisk| format!("{}: {}", entry.disk.name, entry.roles.join(", "));
         devices.disks.iter().map(disk).collect()
     }
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_device_of_the_tables_is_that_of_their_tablespaces() {
+    fn finds_the_device_of_the_tables_by_their_tablespaces() {
         let fast = ("tablespace fast", "/fast", true);
         let find = |path: &Path| match path.to_str() {
             Some("/fast") => Some(volume("dm-0", &["sdb", "sdc"])),

@@ -64,7 +64,7 @@ mod tests {
         let text = "some avg10=1.0 avg60=0.0 avg300=0.0 total=2500000\nfull avg10=0 total=7\n";
         assert_eq!(total_us(text), Some(2_500_000));
         let waits = |us| PressureTotals([us, 0, us / 2]);
-        let found = waits(2_500_000).share_since(waits(500_000), 4.0);
-        assert_eq!((found.cpu_share, found.memory_share, found.io_share), (0.5, 0.0, 0.25));
+        let shares = waits(2_500_000).share_since(waits(500_000), 4.0);
+        assert_eq!((shares.cpu_share, shares.memory_share, shares.io_share), (0.5, 0.0, 0.25));
     }
 }

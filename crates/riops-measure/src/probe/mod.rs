@@ -181,7 +181,12 @@ impl Probe<'_> {
     pub fn machine(local_data: Option<&Path>) -> Self {
         let volume = local_data.and_then(|path| Topology::of_this_machine().volume(path));
         let device = volume.and_then(|volume| Device::of_blocks(volume.members));
-        Self { device, cgroup: Cgroup::of("self"), reads_processes: true, ..Self::default() }
+        Self {
+            device,
+            cgroup: Cgroup::for_process("self"),
+            reads_processes: true,
+            ..Self::default()
+        }
     }
 
     /// Creates a probe that does not read the processes of this machine: tests of the engine repeat a stage thousands of
@@ -193,8 +198,8 @@ impl Probe<'_> {
 
     /// Sets the devices of the server, with their roles.
     pub fn with_devices(self, devices: &Devices) -> Self {
-        let disk = |each: &locations::RoleDisk| {
-            Some((Device::of_blocks(vec![each.disk.clone()])?, each.roles.clone()))
+        let disk = |entry: &locations::RoleDisk| {
+            Some((Device::of_blocks(vec![entry.disk.clone()])?, entry.roles.clone()))
         };
         let disks = devices.disks.iter().filter_map(disk).collect();
         Self { device: devices.of_tables().or(self.device), disks, ..self }
@@ -202,7 +207,7 @@ impl Probe<'_> {
 
     /// Sets where the server is, to separate its load from the load of its neighbors.
     pub fn with_server(self, server: Place) -> Self {
-        let server_cgroup = server.first_process().map(Cgroup::of).unwrap_or_default();
+        let server_cgroup = server.first_process().map(Cgroup::for_process).unwrap_or_default();
         Self { server, server_cgroup, ..self }
     }
 
@@ -361,13 +366,13 @@ impl Probe<'_> {
             async_io: self.database.as_ref().and_then(|database| database.async_io),
             io_worker_reads: bytes(|sample| sample.io_workers_io.as_ref()),
             database: self.database.as_ref().map(DatabaseProbe::usage),
-            nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.found.clone()),
+            nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.node_uses.clone()),
             processes_cpu_s: processes_cpu_s(),
             sampled: self.sampler.as_ref().map(|sampler| sampler.seen().clone()),
             activity: Vec::new(),
-            profile: self.perf.as_ref().and_then(|perf| perf.found.clone()),
+            profile: self.perf.as_ref().and_then(|perf| perf.profile.clone()),
             instructions_per_s: self.instructions.as_ref().and_then(|count| count.per_s),
-            queries: self.queries.as_ref().map_or_else(Vec::new, |each| each.found.clone()),
+            queries: self.queries.as_ref().map_or_else(Vec::new, |probe| probe.series.clone()),
         }
     }
 }

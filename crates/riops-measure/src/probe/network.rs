@@ -38,7 +38,7 @@ impl NetworkTotals {
         for line in dev.lines().skip(2) {
             let (name, numbers) = line.split_once(':')?;
             let numbers: Vec<u64> =
-                numbers.split_whitespace().map_while(|number| number.parse().ok()).collect();
+                numbers.split_whitespace().map_while(|text| text.parse().ok()).collect();
             // Bytes, packets, errors and drops, first received, then sent.
             let [received, _, in_errors, in_drops, .., sent, _, out_errors, out_drops, _, _, _, _] =
                 *numbers

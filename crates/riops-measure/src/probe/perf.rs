@@ -181,7 +181,7 @@ pub struct Perf {
     /// CPU use of perf, in processors.
     cpus: f64,
     /// The profile of the last stage.
-    pub(super) found: Option<ProfileRecord>,
+    pub(super) profile: Option<ProfileRecord>,
 }
 
 impl Perf {
@@ -202,7 +202,7 @@ impl Perf {
             has_frame_pointers,
             running: None,
             cpus: 0.0,
-            found: None,
+            profile: None,
         };
         if let Err(error) = perf.trial() {
             perf.of_machine = false;
@@ -233,7 +233,7 @@ impl Perf {
     }
 
     pub(super) fn start(&mut self) {
-        self.found = None;
+        self.profile = None;
         self.running =
             Running::start(self.server, |folder, processes| self.record(folder, processes));
     }
@@ -252,7 +252,7 @@ impl Perf {
     pub(super) fn close(&mut self) {
         if let Some(mut running) = self.running.take() {
             let processes = std::mem::take(&mut running.processes);
-            self.found = self.read(&running.close(), &processes);
+            self.profile = self.read(&running.close(), &processes);
         }
     }
 
@@ -359,9 +359,9 @@ mod tests {
             \t    7f1 index_getnext+0x99 (/usr/lib/postgres)\n\
             \t    7f2 ExecScan (/usr/lib/postgres)\n\
             \t    7f3 [unknown] (/usr/lib/libLLVM-14.so.1)\n";
-        let found = folded(text.lines().map(str::to_owned), &BTreeSet::from([100]));
+        let stacks = folded(text.lines().map(str::to_owned), &BTreeSet::from([100]));
         let expected = [("[libLLVM-14.so.1];ExecScan;index_getnext".to_owned(), 2)];
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
+        assert_eq!(stacks.into_iter().collect::<Vec<_>>(), expected);
         assert_eq!(function("7f operator;x (/lib/a)"), "operator:x");
         assert_eq!(function("7f [unknown] ([unknown])"), "[unknown]");
     }
@@ -372,7 +372,7 @@ mod tests {
             Perf::new(Place::Elsewhere, None, 99).unwrap_err(),
             PerfError::NotLocal(PROFILE)
         );
-        let found = finding(Place::Unknown, None);
-        assert!(found.text.contains("server on this machine"), "{found:?}");
+        let finding = finding(Place::Unknown, None);
+        assert!(finding.text.contains("server on this machine"), "{finding:?}");
     }
 }

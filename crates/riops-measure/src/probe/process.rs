@@ -36,9 +36,9 @@ impl ProcessesIo {
 mod tests {
     use super::*;
 
-    fn processes(of: &[(u64, u64)]) -> ProcessesIo {
+    fn processes(counts: &[(u64, u64)]) -> ProcessesIo {
         let io = |&(rchar, read_bytes)| Io { rchar, wchar: rchar / 10, read_bytes, write_bytes: 0 };
-        ProcessesIo(of.iter().map(io).collect())
+        ProcessesIo(counts.iter().map(io).collect())
     }
 
     #[test]

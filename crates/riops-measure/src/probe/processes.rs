@@ -129,11 +129,11 @@ impl ProcessTable {
         if let Some(first) = server.first_process() {
             for _ in 0..READS_MAX {
                 let own: Vec<i32> =
-                    table.of(&[Group::Server], (0, server)).map(|(id, _)| id).collect();
+                    table.processes_of(&[Group::Server], (0, server)).map(|(id, _)| id).collect();
                 let reaped_s = table.processes.get(&first).map(|process| process.reaped_s);
                 let exists = |id: i32| {
-                    let found = Stat::read(id).map(|stat| stat.started);
-                    found == table.processes.get(&id).map(|process| process.started_ticks)
+                    let started = Stat::read(id).map(|stat| stat.started);
+                    started == table.processes.get(&id).map(|process| process.started_ticks)
                 };
                 let gone: Vec<i32> = own.into_iter().filter(|id| !exists(*id)).collect();
                 table.processes.retain(|id, _| !gone.contains(id));
@@ -171,7 +171,8 @@ impl ProcessTable {
 
     /// Adds the time in which the processes of the server waited for a processor.
     fn with_run_queue(mut self, server: Place) -> Self {
-        let own: Vec<i32> = self.of(&[Group::Server], (0, server)).map(|(id, _)| id).collect();
+        let own: Vec<i32> =
+            self.processes_of(&[Group::Server], (0, server)).map(|(id, _)| id).collect();
         for id in own {
             if let Some(text) = process::read(id, "schedstat")
                 && let Some(times) = ScheduleTimes::parse(&text)
@@ -184,7 +185,11 @@ impl ProcessTable {
     }
 
     /// Returns the processes of these groups.
-    fn of(&self, groups: &[Group], owners: Owners) -> impl Iterator<Item = (i32, &Process)> {
+    fn processes_of(
+        &self,
+        groups: &[Group],
+        owners: Owners,
+    ) -> impl Iterator<Item = (i32, &Process)> {
         let processes = self.processes.iter().map(|(&id, process)| (id, process));
         processes.filter(move |(id, _)| groups.contains(&self.group(*id, owners)))
     }
@@ -228,22 +233,26 @@ impl ProcessTable {
             return None;
         }
         let seconds = self.at.duration_since(earlier.at).as_secs_f64().max(f64::MIN_POSITIVE);
-        let sums = |table: &Self, of: &[Group]| {
-            table.of(of, owners).fold((0.0, Some([0; 2])), |(cpu_s, io), (_, process)| {
-                let add = |([read, written], own): ([u64; 2], Io)| {
-                    [read + own.read_bytes, written + own.write_bytes]
-                };
-                (cpu_s + process.cpu_s, io.zip(process.io).map(add))
-            })
+        let sums = |table: &Self, groups: &[Group]| {
+            table.processes_of(groups, owners).fold(
+                (0.0, Some([0; 2])),
+                |(cpu_s, io), (_, process)| {
+                    let add = |([read, written], own): ([u64; 2], Io)| {
+                        [read + own.read_bytes, written + own.write_bytes]
+                    };
+                    (cpu_s + process.cpu_s, io.zip(process.io).map(add))
+                },
+            )
         };
         let moved = self.moved(earlier, owners);
         // The sum of a group stays exact if a child exits: its parent has the same time from then on. If the parent belongs to
         // another group, what the child had before is none of the parent's use.
-        let change = |of: &[Group]| {
-            let ((before_s, before), (after_s, after)) = (sums(earlier, of), sums(self, of));
+        let change = |groups: &[Group]| {
+            let ((before_s, before), (after_s, after)) =
+                (sums(earlier, groups), sums(self, groups));
             let (mut moved_s, mut moved_io) = (0.0, [0_i64; 2]);
             for Moved { from, to, process } in &moved {
-                let has = |group: Option<Group>| group.is_some_and(|group| of.contains(&group));
+                let has = |group: Option<Group>| group.is_some_and(|group| groups.contains(&group));
                 let sign = i8::from(has(*to)) - i8::from(has(Some(*from)));
                 moved_s += f64::from(sign) * process.cpu_s;
                 let io = process.io.unwrap_or_default();
@@ -289,22 +298,23 @@ impl ProcessTable {
             let before = earlier.same(id, process).and_then(|before| before.run_queue_s);
             Some(process.run_queue_s? - before.unwrap_or(0.0))
         };
-        self.of(&[Group::Server], owners).filter_map(since).reduce(|sum, own| sum + own)
+        self.processes_of(&[Group::Server], owners).filter_map(since).reduce(|sum, own| sum + own)
     }
 
     /// Returns the CPU time in user mode that no visible process explains.
     fn unseen_cpu_s(&self, earlier: &Self, seconds: f64) -> Option<f64> {
         let machine = self.machine?.time_since(earlier.machine?, seconds);
-        let sum =
-            |table: &Self, of: fn(&Process) -> f64| table.processes.values().map(of).sum::<f64>();
-        let seen = |of: fn(&Process) -> f64| sum(self, of) - sum(earlier, of);
+        let sum = |table: &Self, time: fn(&Process) -> f64| {
+            table.processes.values().map(time).sum::<f64>()
+        };
+        let seen = |time: fn(&Process) -> f64| sum(self, time) - sum(earlier, time);
         let user_s = machine.user_s - seen(|process| process.user_s);
         Some(user_s.min(machine.busy_s - seen(|process| process.cpu_s)).max(0.0))
     }
 
     /// Returns the process with this id if it is the same one; process ids are reused.
     fn same(&self, id: i32, process: &Process) -> Option<&Process> {
-        self.processes.get(&id).filter(|found| found.started_ticks == process.started_ticks)
+        self.processes.get(&id).filter(|candidate| candidate.started_ticks == process.started_ticks)
     }
 
     /// Returns the closest ancestor of a process in `earlier` that still exists.
@@ -313,8 +323,8 @@ impl ProcessTable {
         // Bounded: a table that changes while it is read might contain a cycle.
         for _ in 0..64 {
             let ancestor = earlier.processes.get(&parent)?;
-            if let Some(found) = self.same(parent, ancestor) {
-                return Some((parent, found));
+            if let Some(heir) = self.same(parent, ancestor) {
+                return Some((parent, heir));
             }
             parent = ancestor.parent;
         }
@@ -323,7 +333,8 @@ impl ProcessTable {
 
     /// Returns the processes of `earlier` that have exited. Their time is lost if the parent ignored its children.
     fn moved<'a>(&self, earlier: &'a Self, owners: Owners) -> Vec<Moved<'a>> {
-        let exited = earlier.processes.iter().filter(|(id, each)| self.same(**id, each).is_none());
+        let exited =
+            earlier.processes.iter().filter(|(id, process)| self.same(**id, process).is_none());
         exited
             .map(|(id, process)| {
                 let heir = self.heir(earlier, process).filter(|(id, heir)| {
@@ -339,12 +350,13 @@ impl ProcessTable {
 
     fn busiest(&self, earlier: &Self, owners: Owners, seconds: f64) -> Vec<(String, f64)> {
         let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
-        for (id, process) in self.of(&[Group::Neighbor], owners) {
+        for (id, process) in self.processes_of(&[Group::Neighbor], owners) {
             let before = earlier.same(id, process).map_or(0.0, |before| before.cpu_s);
             *by_name.entry(&process.name).or_default() += (process.cpu_s - before) / seconds;
         }
         // The time of a process that has exited now belongs to its parent, including the part used before.
-        let exited = earlier.processes.iter().filter(|(id, each)| self.same(**id, each).is_none());
+        let exited =
+            earlier.processes.iter().filter(|(id, process)| self.same(**id, process).is_none());
         for (_, process) in exited {
             let heir = self.heir(earlier, process);
             let name = heir.and_then(|(_, heir)| by_name.get_mut(heir.name.as_str()));
@@ -368,14 +380,15 @@ pub(super) fn descendants(first: i32) -> BTreeSet<i32> {
     let parents: BTreeMap<i32, i32> = process::ids(Path::new("/proc"))
         .filter_map(|id| Some((id, Stat::read(id)?.parent)))
         .collect();
-    let mut found = BTreeSet::from([first]);
+    let mut family = BTreeSet::from([first]);
     loop {
-        let is_new = |(id, parent): &(&i32, &i32)| found.contains(*parent) && !found.contains(*id);
+        let is_new =
+            |(id, parent): &(&i32, &i32)| family.contains(*parent) && !family.contains(*id);
         let more: Vec<i32> = parents.iter().filter(is_new).map(|(id, _)| *id).collect();
         if more.is_empty() {
-            return found;
+            return family;
         }
-        found.extend(more);
+        family.extend(more);
     }
 }
 
@@ -405,7 +418,7 @@ mod tests {
         ProcessTable { at, ..table.clone() }
     }
 
-    fn table(of: &[(i32, i32, &str, f64)]) -> ProcessTable {
+    fn table(rows: &[(i32, i32, &str, f64)]) -> ProcessTable {
         let process = |&(id, parent, name, cpu_s): &(i32, i32, &str, f64)| {
             let io = Some(Io::default());
             (
@@ -422,7 +435,7 @@ mod tests {
                 },
             )
         };
-        let processes = of.iter().map(process).collect();
+        let processes = rows.iter().map(process).collect();
         ProcessTable { at: Instant::now(), machine: None, processes }
     }
 
@@ -444,22 +457,22 @@ mod tests {
         after.processes.get_mut(&101).unwrap().run_queue_s = Some(4.5);
         let new = Process { cpu_s: 0.0, run_queue_s: Some(0.25), ..after.processes[&101].clone() };
         after.processes.insert(102, new);
-        let found = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
-        assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (Some(6.0), 9.5));
-        assert_eq!(found.server_run_queue_s, Some(2.75));
-        assert_eq!(found.neighbors, [("stress".to_owned(), 0.95)]);
+        let usage = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
+        assert_eq!((usage.server_cpu_s, usage.neighbors_cpu_s), (Some(6.0), 9.5));
+        assert_eq!(usage.server_run_queue_s, Some(2.75));
+        assert_eq!(usage.neighbors, [("stress".to_owned(), 0.95)]);
         // The server is on another machine: a PostgreSQL server here is a neighbor.
-        let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
-        assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (None, 15.5));
-        assert_eq!(found.server_run_queue_s, None);
-        assert_eq!(found.neighbors[0].0, "stress");
+        let usage = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
+        assert_eq!((usage.server_cpu_s, usage.neighbors_cpu_s), (None, 15.5));
+        assert_eq!(usage.server_run_queue_s, None);
+        assert_eq!(usage.neighbors[0].0, "stress");
         // It may be the server, behind a pooler.
-        let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
-        assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (None, 9.5));
+        let usage = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
+        assert_eq!((usage.server_cpu_s, usage.neighbors_cpu_s), (None, 9.5));
     }
 
     #[test]
-    fn user_time_that_no_process_explains_is_that_of_invisible_ones() {
+    fn attributes_unexplained_user_time_to_invisible_processes() {
         let machine = |ticks: &str| MachineCpu::parse(&format!("cpu  {ticks}\ncpu0 1\ncpu1 1\n"));
         let mut before = table(&[(1, 0, "init", 5.0), (200, 1, "make", 1.0)]);
         before.machine = machine("0 0 0 0 0 0 0 0");
@@ -470,12 +483,12 @@ mod tests {
         ) = (5.0, 4.0);
         // 8 s in user mode; `make` used 3 s of them.
         after.machine = machine("800 0 200 1000 0 0 0 0");
-        let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
-        assert_eq!(found.unseen_cpu_s, Some(5.0));
+        let usage = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
+        assert_eq!(usage.unseen_cpu_s, Some(5.0));
         // Only 5 s were not idle: the others were counted too often.
         after.machine = machine("800 0 200 1500 0 0 0 0");
-        let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
-        assert_eq!(found.unseen_cpu_s, Some(1.0));
+        let usage = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
+        assert_eq!(usage.unseen_cpu_s, Some(1.0));
     }
 
     #[test]
@@ -484,15 +497,15 @@ mod tests {
         // `cc` used another 2 s and exited; its 9 s now count as the time of a child of `make`.
         let mut after = table(&[(1, 0, "init", 5.0), (200, 1, "make", 10.0)]);
         after.processes.get_mut(&200).unwrap().reaped_s = 9.0;
-        let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
-        assert!((found.neighbors_cpu_s - 2.0).abs() < 1e-9, "{found:?}");
-        let [(name, cpus)] = found.neighbors.as_slice() else { panic!("{found:?}") };
+        let usage = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
+        assert!((usage.neighbors_cpu_s - 2.0).abs() < 1e-9, "{usage:?}");
+        let [(name, cpus)] = usage.neighbors.as_slice() else { panic!("{usage:?}") };
         assert_eq!(name, "make");
-        assert!((cpus * found.seconds - 2.0).abs() < 1e-9, "{found:?}");
+        assert!((cpus * usage.seconds - 2.0).abs() < 1e-9, "{usage:?}");
     }
 
     #[test]
-    fn what_a_process_of_another_group_had_used_before_it_exited_is_no_use() {
+    fn excludes_the_earlier_use_of_an_exited_process_of_another_group() {
         let machine = |ticks: &str| MachineCpu::parse(&format!("cpu  {ticks}\ncpu0 1\ncpu1 1\n"));
         let shell = (200, 1, "bash", 1.0);
         let mut before = table(&[(1, 0, "init", 5.0), shell, (201, 200, "pgbouncer", 130.0)]);
@@ -503,18 +516,18 @@ mod tests {
         let shell = after.processes.get_mut(&200).unwrap();
         (shell.cpu_s, shell.reaped_s) = (133.0, 132.0);
         after.machine = machine("500 0 0 1500 0 0 0 0");
-        let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
-        assert!((found.neighbors_cpu_s - 2.0).abs() < 1e-9, "{found:?}");
+        let usage = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
+        assert!((usage.neighbors_cpu_s - 2.0).abs() < 1e-9, "{usage:?}");
         // A parent that ignores its children inherits nothing.
         let shell = after.processes.get_mut(&200).unwrap();
         (shell.cpu_s, shell.reaped_s) = (1.5, 0.0);
-        let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
-        assert!((found.neighbors_cpu_s - 0.5).abs() < 1e-9, "{found:?}");
+        let usage = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
+        assert!((usage.neighbors_cpu_s - 0.5).abs() < 1e-9, "{usage:?}");
         // Nor have others used more than the machine was busy.
         after.processes.get_mut(&200).unwrap().reaped_s = 132.0;
         after.processes.get_mut(&200).unwrap().cpu_s = 140.0;
-        let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
-        assert!((found.neighbors_cpu_s - 5.0).abs() < 1e-9, "{found:?}");
+        let usage = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
+        assert!((usage.neighbors_cpu_s - 5.0).abs() < 1e-9, "{usage:?}");
     }
 
     #[test]
@@ -533,12 +546,12 @@ mod tests {
         let io = |read_bytes, write_bytes| Io { read_bytes, write_bytes, ..Io::default() };
         after.processes.get_mut(&9).unwrap().io = Some(io(800, 30));
         after.processes.get_mut(&SERVER).unwrap().io = Some(io(100, 5));
-        let found = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
-        assert_eq!((found.own_read_bytes, found.neighbors_read_bytes), (Some(100), Some(800)));
-        assert_eq!((found.own_written_bytes, found.neighbors_written_bytes), (Some(5), Some(30)));
+        let usage = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
+        assert_eq!((usage.own_read_bytes, usage.neighbors_read_bytes), (Some(100), Some(800)));
+        assert_eq!((usage.own_written_bytes, usage.neighbors_written_bytes), (Some(5), Some(30)));
         before.processes.get_mut(&9).unwrap().io = None;
-        let found = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
-        assert_eq!((found.own_read_bytes, found.neighbors_read_bytes), (Some(100), None));
+        let usage = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
+        assert_eq!((usage.own_read_bytes, usage.neighbors_read_bytes), (Some(100), None));
     }
 
     #[test]

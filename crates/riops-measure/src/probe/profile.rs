@@ -69,27 +69,27 @@ impl Profile {
         let (mut seen, mut backends, mut waits_for_lock) = (0, 0, false);
         let mut counts = [0; TimePart::COUNT];
         for row in rows {
-            let [own, Some(name), Some(event), Some(number)] = row.as_slice() else {
+            let [own, Some(name), Some(event), Some(count)] = row.as_slice() else {
                 continue;
             };
-            let number: u64 = number.parse().unwrap_or(0);
+            let count: u64 = count.parse().unwrap_or(0);
             if own.as_deref() == Some("t") {
-                backends += number;
+                backends += count;
             }
             if own.as_deref() == Some("t") && event == IDLE && sessions > 0 {
                 // Skips idle backends, including riops's own: the idle sessions of a run are the sessions without a row.
                 continue;
             }
             if own.as_deref() == Some("t") {
-                seen += number;
+                seen += count;
                 if !self.places.contains(name) {
                     self.places.insert(name.clone());
                 }
                 waits_for_lock |= event.starts_with("Lock:");
-                part_counts(&mut counts, event, number);
-                *self.events.entry(event.clone()).or_default() += number;
+                part_counts(&mut counts, event, count);
+                *self.events.entry(event.clone()).or_default() += count;
             } else {
-                *self.others.entry(name.clone()).or_default() += number;
+                *self.others.entry(name.clone()).or_default() += count;
             }
         }
         self.backends_max = self.backends_max.max(backends);
@@ -103,9 +103,9 @@ impl Profile {
     /// application, its state, and the number of sessions that wait for it.
     pub(super) fn add_blockers(&mut self, rows: &[Vec<Option<String>>]) {
         for row in rows {
-            if let [own, Some(name), Some(state), Some(number)] = row.as_slice() {
+            if let [own, Some(name), Some(state), Some(count)] = row.as_slice() {
                 let blocker = (name.clone(), state.clone(), own.as_deref() == Some("t"));
-                *self.blockers.entry(blocker).or_default() += number.parse().unwrap_or(0);
+                *self.blockers.entry(blocker).or_default() += count.parse().unwrap_or(0);
             }
         }
     }
@@ -164,11 +164,11 @@ fn shares<K>(counts: &BTreeMap<K, u64>, all: u64) -> impl Iterator<Item = (&K, f
 }
 
 /// Counts sessions with an event in its part.
-pub(super) fn part_counts(counts: &mut [u64; TimePart::COUNT], event: &str, number: u64) {
+pub(super) fn part_counts(counts: &mut [u64; TimePart::COUNT], event: &str, sessions: u64) {
     let part = TimePart::of_event(event);
-    let at = part.and_then(|part| TimePart::ALL.iter().position(|each| *each == part));
+    let at = part.and_then(|part| TimePart::ALL.iter().position(|known| *known == part));
     if let Some(count) = at.and_then(|at| counts.get_mut(at)) {
-        *count += number;
+        *count += sessions;
     }
 }
 
@@ -181,8 +181,8 @@ pub(super) fn pause_after(query: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    fn row(own: &str, application: &str, event: &str, number: u64) -> Vec<Option<String>> {
-        [own.to_owned(), application.to_owned(), event.to_owned(), number.to_string()]
+    fn row(own: &str, application: &str, event: &str, count: u64) -> Vec<Option<String>> {
+        [own.to_owned(), application.to_owned(), event.to_owned(), count.to_string()]
             .map(Some)
             .to_vec()
     }
@@ -193,14 +193,14 @@ mod tests {
         for event in ["CPU", "IO:WalSync", "CPU", "CPU"] {
             profile.add_process(event.to_owned());
         }
-        let found = profile.waits();
-        assert_eq!((found[0].event.as_str(), found[0].share), ("CPU", 0.75));
-        assert_eq!(found.iter().map(|wait| wait.share).sum::<f64>(), 1.0);
+        let waits = profile.waits();
+        assert_eq!((waits[0].event.as_str(), waits[0].share), ("CPU", 0.75));
+        assert_eq!(waits.iter().map(|wait| wait.share).sum::<f64>(), 1.0);
         assert_eq!(profile.samples, 4);
     }
 
     #[test]
-    fn sessions_that_are_not_active_are_idle_and_other_sessions_are_apart() {
+    fn counts_inactive_sessions_as_idle_and_other_sessions_separately() {
         let mut profile = Profile::default();
         let first = [row("t", "riops", "Lock:tuple", 2), row("f", "pgbench", "CPU", 3)];
         profile.add_sessions(4, &first);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_locks_is_counted_by_the_sessions_that_wait() {
+    fn counts_lock_holders_by_their_waiting_sessions() {
         let mut profile = Profile::default();
         assert!(profile.add_sessions(4, &[row("t", "riops", "Lock:tuple", 2)]));
         profile.add_blockers(&[
@@ -225,12 +225,12 @@ mod tests {
             row("t", "riops", "active", 1),
         ]);
         assert!(!profile.add_sessions(4, &[row("f", "psql", "Lock:tuple", 1)]));
-        let found: Vec<_> = profile
+        let blockers: Vec<_> = profile
             .blockers()
             .into_iter()
-            .map(|each| (each.name, each.is_own, each.share))
+            .map(|blocker| (blocker.name, blocker.is_own, blocker.share))
             .collect();
-        assert_eq!(found, [("psql".to_owned(), false, 0.75), ("riops".to_owned(), true, 0.25)]);
+        assert_eq!(blockers, [("psql".to_owned(), false, 0.75), ("riops".to_owned(), true, 0.25)]);
     }
 
     #[test]

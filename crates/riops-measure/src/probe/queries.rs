@@ -31,8 +31,8 @@ pub struct QueryProbe {
     /// Opened before the sessions connect.
     connection: Option<Connection>,
     running: Option<(SyncSender<()>, JoinHandle<Vec<QuerySeries>>)>,
-    /// The values of the last stage.
-    pub(super) found: Vec<QuerySeries>,
+    /// The values of the last stage, by query.
+    pub(super) series: Vec<QuerySeries>,
 }
 
 impl QueryProbe {
@@ -58,7 +58,7 @@ impl QueryProbe {
             queries,
             connection: None,
             running: None,
-            found: Vec::new(),
+            series: Vec::new(),
         }
     }
 
@@ -141,7 +141,7 @@ impl QueryProbe {
             return;
         };
         let _ = stop.try_send(());
-        self.found = thread.join().unwrap_or_default();
+        self.series = thread.join().unwrap_or_default();
     }
 }
 
@@ -258,7 +258,7 @@ impl QueryThread {
         }
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            None => self.connection.insert(self.target.open().map_err(|each| each.to_string())?),
+            None => self.connection.insert(self.target.open().map_err(|error| error.to_string())?),
         };
         connection.set_deadline(Some(Instant::now() + QUERY_TIMEOUT));
         match connection.query_value(sql) {
@@ -328,10 +328,8 @@ fn prometheus_value(http: &Http, url: &str, query: &str) -> Result<f64, String> 
         }
         _ => None,
     };
-    let number = pair.and_then(|pair| pair.get(1)?.as_str()?.parse::<f64>().ok());
-    number
-        .filter(|number| number.is_finite())
-        .ok_or_else(|| "the query returned no number".to_owned())
+    let value = pair.and_then(|pair| pair.get(1)?.as_str()?.parse::<f64>().ok());
+    value.filter(|value| value.is_finite()).ok_or_else(|| "the query returned no number".to_owned())
 }
 
 #[cfg(test)]

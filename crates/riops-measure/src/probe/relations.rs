@@ -43,11 +43,11 @@ pub(super) fn touched(
             continue;
         };
         if relations.last().is_none_or(|last| last.name != name) {
-            let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
+            let size = |text: Option<String>| text.and_then(|text| text.parse().ok());
             relations.push(RelationRecord {
                 name,
-                bytes: number(bytes).unwrap_or_default(),
-                index_bytes: number(index_bytes).unwrap_or_default(),
+                bytes: size(bytes).unwrap_or_default(),
+                index_bytes: size(index_bytes).unwrap_or_default(),
                 parts: BTreeMap::new(),
             });
         }

@@ -188,7 +188,9 @@ impl Sampler {
         // Read the first counters in this thread, before the measurement: a short statement must not be
         // disturbed at its start.
         state.own_before_s = state.own_cpu_s();
-        if let Some(sampling) = state.server.as_mut().and_then(|each| each.wait_sampling.as_mut()) {
+        if let Some(sampling) =
+            state.server.as_mut().and_then(|server| server.wait_sampling.as_mut())
+        {
             sampling.start();
         }
         let first = state.counters();
@@ -587,7 +589,7 @@ mod tests {
         let length = Plan { stop, interval_s: 0.001, ..Plan::default() }.point_length();
         let (shown, points) = sampled(length, 7);
         let seconds =
-            |from: usize| -> f64 { shown[from..from + 3].iter().map(|each| each.seconds).sum() };
+            |from: usize| -> f64 { shown[from..from + 3].iter().map(|point| point.seconds).sum() };
         assert!((points[0].seconds - seconds(0)).abs() < 1e-9, "{points:?}");
         assert!((points[1].seconds - seconds(3)).abs() < 1e-9, "{points:?}");
         let work_us = |point: &ProbePoint| point.processor_work_us.unwrap();

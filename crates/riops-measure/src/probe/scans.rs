@@ -35,9 +35,9 @@ pub(super) fn between(from: &Scans, to: &Scans) -> Vec<TableScans> {
         }
     };
     let mut scans: Vec<_> = to.iter().map(since).collect();
-    scans.sort_by_key(|each| std::cmp::Reverse(each.sequential + each.index));
+    scans.sort_by_key(|table| std::cmp::Reverse(table.sequential + table.index));
     scans.truncate(TABLES_MAX);
-    scans.retain(|each| each.sequential + each.index > 0);
+    scans.retain(|table| table.sequential + table.index > 0);
     scans
 }
 
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scans_are_those_since_the_first_reading_and_the_most_scanned_table_is_first() {
+    fn counts_scans_since_the_first_reading_and_sorts_tables_by_scans() {
         let scans = |tables: &[(&str, u64, u64)]| -> Scans {
             tables
                 .iter()
@@ -54,9 +54,11 @@ mod tests {
                 .collect()
         };
         let from = scans(&[("a", 5, 5), ("b", 1, 0)]);
-        let found = between(&from, &scans(&[("a", 5, 5), ("b", 3, 4), ("new", 0, 9)]));
-        let found: Vec<_> =
-            found.iter().map(|each| (each.table.as_str(), each.sequential, each.index)).collect();
-        assert_eq!(found, [("new", 0, 9), ("b", 2, 4)]);
+        let changes = between(&from, &scans(&[("a", 5, 5), ("b", 3, 4), ("new", 0, 9)]));
+        let changes: Vec<_> = changes
+            .iter()
+            .map(|table| (table.table.as_str(), table.sequential, table.index))
+            .collect();
+        assert_eq!(changes, [("new", 0, 9), ("b", 2, 4)]);
     }
 }

@@ -108,7 +108,7 @@ impl Statements {
         }
         let ids: Vec<String> = by_id.keys().flatten().map(i64::to_string).collect();
         let texts = self.texts(connection, &ids.join(","));
-        let mut found: Vec<StatementUse> = by_id
+        let mut uses: Vec<StatementUse> = by_id
             .into_iter()
             .map(|(id, counted)| {
                 let text = id.and_then(|id| texts.get(&id.to_string()));
@@ -116,8 +116,8 @@ impl Statements {
                 StatementUse { is_own: self.is_own(&normalized(&query)), query, ..counted }
             })
             .collect();
-        found.sort_by(|a, b| b.is_own.cmp(&a.is_own).then(b.exec_us.total_cmp(&a.exec_us)));
-        let (own, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|each| each.is_own);
+        uses.sort_by(|a, b| b.is_own.cmp(&a.is_own).then(b.exec_us.total_cmp(&a.exec_us)));
+        let (own, others): (Vec<_>, Vec<_>) = uses.into_iter().partition(|usage| usage.is_own);
         own.into_iter().take(SHOWN_MAX).chain(others.into_iter().take(SHOWN_MAX)).collect()
     }
 
@@ -183,8 +183,8 @@ impl Row {
 fn normalized(sql: &str) -> String {
     let mut text = String::with_capacity(sql.len());
     let mut rest = sql.trim().trim_end_matches(';').trim_end();
-    let is_word = |each: char| each.is_ascii_alphanumeric() || each == '_';
-    let is_number = |each: char| is_word(each) || each == '.';
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_number = |c: char| is_word(c) || c == '.';
     while let Some(first) = rest.chars().next() {
         let after_word = text.ends_with(is_word);
         let value = match first {
@@ -225,7 +225,7 @@ fn normalized(sql: &str) -> String {
 
 /// Length of the start of a text whose characters `is`.
 fn length(text: &str, is: impl Fn(char) -> bool) -> usize {
-    text.find(|each| !is(each)).unwrap_or(text.len())
+    text.find(|c| !is(c)).unwrap_or(text.len())
 }
 
 /// Length of a quoted text after its first quote, with the last one.
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_of_client_and_server_are_the_same_without_their_values() {
+    fn matches_statements_of_client_and_server_without_their_values() {
         let same = [
             ("select abalance from t where aid = :aid;", "select abalance from t where aid = $1"),
             ("update t set b = b + -5 where c = 'it''s'", "update t set b = b + $1 where c = $2"),
@@ -276,9 +276,9 @@ mod tests {
         let earlier =
             Row { calls: 2, total_exec_time: 1.0, jit_generation_time: 0.25, ..new.clone() };
         let earlier = Row { wal_bytes: Some(2_000), ..earlier };
-        let found = new.since(Some(&earlier)).unwrap();
-        assert_eq!((found.calls, found.exec_us, found.jit_us), (3, 3_000.0, 250.0));
-        assert_eq!((found.wal_bytes, old.since(None).unwrap().wal_bytes), (Some(6_000), None));
+        let change = new.since(Some(&earlier)).unwrap();
+        assert_eq!((change.calls, change.exec_us, change.jit_us), (3, 3_000.0, 250.0));
+        assert_eq!((change.wal_bytes, old.since(None).unwrap().wal_bytes), (Some(6_000), None));
         // Nothing was executed, or the counters were reset.
         assert_eq!(new.since(Some(&new)), None);
         assert_eq!(new.since(Some(&Row { calls: 9, ..new.clone() })), None);

@@ -58,17 +58,17 @@ impl Threads {
 mod tests {
     use super::*;
 
-    fn threads(of: &[(u32, &str, u64, u64)]) -> Threads {
+    fn threads(rows: &[(u32, &str, u64, u64)]) -> Threads {
         let thread = |&(id, name, cpu_ms, waited_ms): &(u32, &str, u64, u64)| {
             let times =
                 ScheduleTimes { cpu_ns: cpu_ms * 1_000_000, waited_ns: waited_ms * 1_000_000 };
             (id, (name.to_owned(), times))
         };
-        Threads(of.iter().map(thread).collect())
+        Threads(rows.iter().map(thread).collect())
     }
 
     #[test]
-    fn the_worker_that_waited_most_and_the_busiest_connector_count() {
+    fn reports_the_longest_waiting_worker_and_the_busiest_connector() {
         let before = threads(&[
             (1, "riops", 0, 0),
             (2, "riops-worker-0", 100, 50),
@@ -82,9 +82,9 @@ mod tests {
             (4, "riops-connector", 9_500, 10),
             (5, "riops-worker-9", 9_000, 9_000),
         ]);
-        let found = after.since(&before, 10.0);
-        assert_eq!(found.run_queue_share, Some(0.15));
-        assert_eq!(found.connector_share, Some(0.95));
+        let usage = after.since(&before, 10.0);
+        assert_eq!(usage.run_queue_share, Some(0.15));
+        assert_eq!(usage.connector_share, Some(0.95));
         assert_eq!(threads(&[]).since(&threads(&[]), 1.0), ThreadsUse::default());
     }
 

@@ -46,7 +46,7 @@ pub(super) fn name(members: &[Block]) -> String {
 /// A line of mountinfo. Source: proc(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
-    number: Dev,
+    device: Dev,
     point: PathBuf,
     pub(super) options: String,
     pub(super) file_system: String,
@@ -82,13 +82,13 @@ impl Topology {
     /// (tmpfs, network file systems, the lower directories of a container).
     pub fn volume(&self, path: &Path) -> Option<Volume> {
         let path = path.canonicalize().ok()?;
-        let number = fs::metadata(&path).ok()?.dev() as Dev;
-        self.volume_of(&path, number)
+        let device = fs::metadata(&path).ok()?.dev() as Dev;
+        self.volume_of(&path, device)
     }
 
     /// Returns the block device of a canonical path on the file system with this device number.
-    pub(super) fn volume_of(&self, path: &Path, number: Dev) -> Option<Volume> {
-        let members = match self.numbered(number) {
+    pub(super) fn volume_of(&self, path: &Path, device: Dev) -> Option<Volume> {
+        let members = match self.numbered(device) {
             Some(block) => vec![block],
             None => self.members_of(self.mount_of(path)?, 0)?,
         };
@@ -108,7 +108,7 @@ impl Topology {
 
     /// Returns the devices of a mounted file system.
     fn members_of(&self, mount: &Mount, depth: u32) -> Option<Vec<Block>> {
-        if let Some(block) = self.numbered(mount.number) {
+        if let Some(block) = self.numbered(mount.device) {
             return Some(vec![block]);
         }
         let mut members = Vec::new();
@@ -151,8 +151,8 @@ impl Topology {
         devices.into_iter().find(|devices| devices.contains(one))
     }
 
-    fn numbered(&self, number: Dev) -> Option<Block> {
-        self.blocks.iter().find(|block| makedev(block.major, block.minor) == number).cloned()
+    fn numbered(&self, device: Dev) -> Option<Block> {
+        self.blocks.iter().find(|block| makedev(block.major, block.minor) == device).cloned()
     }
 
     /// Returns the device with this name. In file names, the kernel writes `!` instead of `/`.
@@ -178,8 +178,8 @@ impl Topology {
             return vec![block.clone()];
         }
         let mut disks = Vec::new();
-        for each in below {
-            add_new(&mut disks, self.disks_below(&each, depth + 1));
+        for lower in below {
+            add_new(&mut disks, self.disks_below(&lower, depth + 1));
         }
         disks
     }
@@ -236,7 +236,7 @@ fn mount(line: &str) -> Option<Mount> {
     let options = fields.next()?.to_owned();
     let mut rest = rest.split(' ');
     Some(Mount {
-        number: makedev(major.parse().ok()?, minor.parse().ok()?),
+        device: makedev(major.parse().ok()?, minor.parse().ok()?),
         point: point.into(),
         options,
         file_system: rest.next()?.to_owned(),
@@ -317,14 +317,14 @@ pub(super) mod tests {
         }
 
         /// Returns the names of the device and of the disks below.
-        fn names(&self, path: &str, number: Dev) -> Option<(String, Vec<String>)> {
-            let volume = self.topology().volume_of(Path::new(path), number)?;
+        fn names(&self, path: &str, device: Dev) -> Option<(String, Vec<String>)> {
+            let volume = self.topology().volume_of(Path::new(path), device)?;
             let disks = volume.disks.iter().map(|disk| disk.name.clone()).collect();
             Some((volume.name(), disks))
         }
     }
 
-    fn found(name: &str, disks: &[&str]) -> (String, Vec<String>) {
+    fn expected(name: &str, disks: &[&str]) -> (String, Vec<String>) {
         (name.to_owned(), disks.iter().map(|&disk| disk.to_owned()).collect())
     }
 
@@ -332,8 +332,11 @@ pub(super) mod tests {
     fn resolves_a_partition_to_its_disk() {
         let machine = Machine::new(&[(8, 0, "sda"), (8, 1, "sda1"), (259, 0, "nvme0n1")]);
         machine.partition("sda1", "sda");
-        assert_eq!(machine.names("/data", makedev(8, 1)), Some(found("sda1", &["sda"])));
-        assert_eq!(machine.names("/data", makedev(259, 0)), Some(found("nvme0n1", &["nvme0n1"])));
+        assert_eq!(machine.names("/data", makedev(8, 1)), Some(expected("sda1", &["sda"])));
+        assert_eq!(
+            machine.names("/data", makedev(259, 0)),
+            Some(expected("nvme0n1", &["nvme0n1"]))
+        );
         assert_eq!(machine.names("/data", makedev(0, 25)), None);
     }
 
@@ -360,7 +363,7 @@ pub(super) mod tests {
         }
         assert_eq!(
             machine.names("/", makedev(253, 1)),
-            Some(found("dm-1", &["cciss/c0d0", "sda", "sdb"]))
+            Some(expected("dm-1", &["cciss/c0d0", "sda", "sdb"]))
         );
     }
 
@@ -383,7 +386,7 @@ pub(super) mod tests {
         // stat() returns another number than mountinfo for a subvolume.
         assert_eq!(
             machine.names("/my data/pg", makedev(0, 31)),
-            Some(found("dm-0+sda1", &["sdb", "sda"]))
+            Some(expected("dm-0+sda1", &["sdb", "sda"]))
         );
         assert_eq!(machine.names("/other", makedev(0, 20)), None);
     }
@@ -398,17 +401,17 @@ pub(super) mod tests {
         // The layers of a container are on its host.
         assert_eq!(machine.names("/var/lib", makedev(0, 40)), None);
         machine.write("layers/up/x", "");
-        assert_eq!(machine.names("/var/lib", makedev(0, 40)), Some(found("sdb", &["sdb"])));
+        assert_eq!(machine.names("/var/lib", makedev(0, 40)), Some(expected("sdb", &["sdb"])));
         machine.write("lower/x", "");
         machine.mounts(&lines.replace("upperdir", "unknown"));
-        assert_eq!(machine.names("/var/lib", makedev(0, 40)), Some(found("sda", &["sda"])));
+        assert_eq!(machine.names("/var/lib", makedev(0, 40)), Some(expected("sda", &["sda"])));
     }
 
     #[test]
     fn ends_at_loops_of_devices_and_overlays() {
         let machine = Machine::new(&[(253, 0, "dm-0")]);
         machine.stack("dm-0", "dm-0");
-        assert_eq!(machine.names("/", makedev(253, 0)), Some(found("dm-0", &["dm-0"])));
+        assert_eq!(machine.names("/", makedev(253, 0)), Some(expected("dm-0", &["dm-0"])));
         machine.write("up", "");
         machine.mounts("1 0 0:40 / / rw - overlay overlay rw,upperdir=/up\n");
         assert_eq!(machine.names("/", makedev(0, 40)), None);
@@ -422,8 +425,12 @@ pub(super) mod tests {
              3 1 0:6 / /data ro,noatime shared:7 - tmpfs tmpfs rw\n4 1 0:7 / /data/x rw - nfs a:/b rw\n",
         );
         let topology = machine.topology();
-        let of = |path: &str| topology.mount_of(Path::new(path)).unwrap().file_system.clone();
-        assert_eq!([of("/database"), of("/data/pg"), of("/data/x/y")], ["ext4", "tmpfs", "nfs"]);
+        let file_system =
+            |path: &str| topology.mount_of(Path::new(path)).unwrap().file_system.clone();
+        assert_eq!(
+            [file_system("/database"), file_system("/data/pg"), file_system("/data/x/y")],
+            ["ext4", "tmpfs", "nfs"]
+        );
         let options = &topology.mount_of(Path::new("/data")).unwrap().options;
         assert_eq!(options, "ro,noatime");
     }

@@ -51,8 +51,8 @@ impl WaitSampling {
             return;
         };
         let since = |event: &str| {
-            let of = |counts: &Counts| counts.get(event).copied().unwrap_or_default();
-            of(&now).saturating_sub(of(&before))
+            let count = |counts: &Counts| counts.get(event).copied().unwrap_or_default();
+            count(&now).saturating_sub(count(&before))
         };
         let all = since(TAKEN) * u64::from(sessions);
         let mut counts = [0; TimePart::COUNT];
@@ -71,7 +71,7 @@ impl WaitSampling {
     /// Returns the time of the sessions; empty with too few intervals.
     pub(super) fn session_time(&self) -> Vec<SessionTime> {
         let shares = self.batches.shares();
-        if shares.iter().all(|each| each.reach.is_some()) { shares } else { Vec::new() }
+        if shares.iter().all(|share| share.reach.is_some()) { shares } else { Vec::new() }
     }
 }
 
@@ -80,25 +80,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_samples_are_those_of_running_processes() {
+    fn attributes_missing_samples_to_running_processes() {
         let mut sampling =
             WaitSampling { sql: String::new(), last: None, batches: Batches::default() };
-        let rows = |of: &[(&str, u64)]| -> Vec<Vec<Option<String>>> {
-            of.iter()
+        let rows = |counts: &[(&str, u64)]| -> Vec<Vec<Option<String>>> {
+            counts
+                .iter()
                 .map(|(event, count)| vec![Some((*event).to_owned()), Some(count.to_string())])
                 .collect()
         };
         // Two sessions, 100 samples an interval.
         for interval in 0..6 {
-            let of = [
+            let counts = [
                 ("samples", 1_000 + interval * 100),
                 ("IO:WalSync", interval * 50),
                 ("Client:ClientRead", interval * 120),
             ];
-            sampling.add(2, &rows(&of));
+            sampling.add(2, &rows(&counts));
         }
-        let found = sampling.session_time();
-        let share = |part: TimePart| found.iter().find(|each| each.part == part).unwrap().share;
+        let times = sampling.session_time();
+        let share = |part: TimePart| times.iter().find(|time| time.part == part).unwrap().share;
         assert_eq!((share(TimePart::Wal), share(TimePart::Network)), (0.25, 0.6));
         assert!((share(TimePart::Cpu) - 0.15).abs() < 1e-12);
         sampling.start();

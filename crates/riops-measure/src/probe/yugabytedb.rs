@@ -39,7 +39,7 @@ pub struct ClusterProbe {
     start: Vec<JoinHandle<Reading>>,
     end: Vec<JoinHandle<Reading>>,
     /// The activity of each node in the last stage.
-    pub(super) found: Vec<Option<NodeUse>>,
+    pub(super) node_uses: Vec<Option<NodeUse>>,
 }
 
 impl ClusterProbe {
@@ -53,7 +53,7 @@ impl ClusterProbe {
             addresses: hosts.map(address).collect(),
             start: Vec::new(),
             end: Vec::new(),
-            found: Vec::new(),
+            node_uses: Vec::new(),
         }
     }
 
@@ -76,7 +76,7 @@ impl ClusterProbe {
     /// Waits for the responses.
     pub(super) fn close(&mut self) {
         let wait = |thread: JoinHandle<Reading>| thread.join().ok().flatten();
-        self.found = self
+        self.node_uses = self
             .start
             .drain(..)
             .zip(self.end.drain(..))
@@ -96,7 +96,7 @@ fn read(http: &Http, address: &str) -> Reading {
 
 /// Sums the counters over all labels.
 fn counters(text: &str) -> Counters {
-    let mut found = Counters::default();
+    let mut counters = Counters::default();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let Some(name_end) = line.find(['{', ' ']) else {
             continue;
@@ -105,20 +105,22 @@ fn counters(text: &str) -> Counters {
         let values = rest.rsplit_once('}').map_or(rest, |(_, values)| values);
         let value = values.split_whitespace().next().and_then(|text| text.parse::<f64>().ok());
         let name = if name == "cpu_stime" { "cpu_utime" } else { name };
-        let sum = found.iter_mut().zip(NAMES).find(|(_, known)| *known == name);
+        let sum = counters.iter_mut().zip(NAMES).find(|(_, known)| *known == name);
         if let (Some((sum, _)), Some(value)) = (sum, value) {
             *sum = Some(sum.unwrap_or(0.0) + value);
         }
     }
-    found
+    counters
 }
 
 fn between(before: &Counters, after: &Counters, seconds: f64) -> NodeUse {
     let mut changes = *after;
     for (change, before) in changes.iter_mut().zip(before) {
         // A restarted node counts from zero.
-        *change =
-            change.zip(*before).map(|(after, before)| after - before).filter(|each| *each >= 0.0);
+        *change = change
+            .zip(*before)
+            .map(|(after, before)| after - before)
+            .filter(|difference| *difference >= 0.0);
     }
     let [cpu_ms, reads, writes, seeks, hits, misses, conflicts] = changes;
     let per_s =
@@ -150,20 +152,20 @@ mod tests {
 
     #[test]
     fn sums_counters_over_tables_and_leaves_missing_ones_absent() {
-        let found = counters(BEFORE);
+        let sums = counters(BEFORE);
         let expected = [Some(1500.0), Some(100.0), None, Some(12.0), Some(10.0), Some(0.0), None];
-        assert_eq!(found, expected);
+        assert_eq!(sums, expected);
     }
 
     #[test]
     fn computes_rates_from_the_differences_between_two_readings() {
         let before = counters(BEFORE);
         let after = [Some(11_500.0), Some(300.0), None, Some(2.0), Some(40.0), Some(10.0), None];
-        let found = between(&before, &after, 4.0);
-        assert_eq!(found.cpu_cores, Some(2.5));
-        assert_eq!((found.storage_reads_per_s, found.storage_writes_per_s), (Some(50.0), None));
-        assert_eq!(found.seeks_per_s, None, "a decreased counter was reset");
-        assert_eq!(found.block_cache_hit_share, Some(0.75));
+        let usage = between(&before, &after, 4.0);
+        assert_eq!(usage.cpu_cores, Some(2.5));
+        assert_eq!((usage.storage_reads_per_s, usage.storage_writes_per_s), (Some(50.0), None));
+        assert_eq!(usage.seeks_per_s, None, "a decreased counter was reset");
+        assert_eq!(usage.block_cache_hit_share, Some(0.75));
     }
 
     #[test]
@@ -191,8 +193,10 @@ mod tests {
         probe.start.insert(0, std::thread::spawn(move || first));
         probe.end();
         probe.close();
-        let [Some(found), None] = probe.found.as_slice() else { panic!("{:?}", probe.found) };
-        assert!(found.cpu_cores.unwrap() > 0.0);
+        let [Some(usage), None] = probe.node_uses.as_slice() else {
+            panic!("{:?}", probe.node_uses)
+        };
+        assert!(usage.cpu_cores.unwrap() > 0.0);
         for request in server.join().unwrap() {
             assert!(request.contains("reset_histograms=false"), "{request}");
         }

@@ -126,7 +126,7 @@ impl<'a> ActiveRun<'a> {
             Nodes::require_one(plan.nodes)?;
             return self.require_nodes();
         }
-        let found = Nodes::discover(
+        let discovery = Nodes::discover(
             &mut self.control,
             conninfo,
             &plan.spread,
@@ -134,13 +134,13 @@ impl<'a> ActiveRun<'a> {
             traits.writes,
             self.interrupt,
         )?;
-        for warning in &found.warnings {
+        for warning in &discovery.warnings {
             self.hooks.notice(&format!("warning: {warning}"));
         }
-        if found.nodes.list().len() > 1 {
-            self.hooks.notice(&format!("nodes: {} (spread {})", found.nodes, plan.spread));
+        if discovery.nodes.list().len() > 1 {
+            self.hooks.notice(&format!("nodes: {} (spread {})", discovery.nodes, plan.spread));
         }
-        self.nodes = found.nodes;
+        self.nodes = discovery.nodes;
         self.require_nodes()
     }
 
@@ -261,8 +261,9 @@ fn use_one_node(
     interrupt: &Interrupt,
 ) -> Result<(), RunError> {
     let (spread, writes) = (&plan.spread, plan.work.traits().writes);
-    let found = Nodes::discover(control, &server.conninfo, spread, plan.nodes, writes, interrupt)?;
-    let node = found.nodes.choose(0).conninfo;
+    let discovery =
+        Nodes::discover(control, &server.conninfo, spread, plan.nodes, writes, interrupt)?;
+    let node = discovery.nodes.choose(0).conninfo;
     if node.servers != server.conninfo.servers {
         server.conninfo = node;
         *control = Connection::open(&server.conninfo, interrupt)?;

@@ -27,15 +27,21 @@ pub(super) trait Runner {
     /// anything is changed.
     fn begin(&mut self, active: &mut ActiveRun<'_>) -> Result<usize, RunError>;
 
-    /// Runs the stage with this number, counted from 0.
+    /// Runs the stage at this position, counted from 0.
     fn stage(
         &mut self,
-        number: usize,
+        position: usize,
         active: &mut ActiveRun<'_>,
     ) -> Result<FinishedStage, RunError>;
 
     /// Handles a stage without a result. If `nothing_measured`, it was the first one.
-    fn stage_failed(&mut self, _: &RunError, _nothing_measured: bool, _: &mut ActiveRun<'_>) {}
+    fn handle_failed_stage(
+        &mut self,
+        _: &RunError,
+        _nothing_measured: bool,
+        _: &mut ActiveRun<'_>,
+    ) {
+    }
 
     /// Enters the changes of the run into the ledger and verifies them, even if the run stopped early.
     fn end(&mut self, _: &mut ActiveRun<'_>, _: &[Part], _: &mut Ending) -> Vec<Check> {
@@ -68,7 +74,7 @@ pub(super) struct FinishedStage {
 impl FinishedStage {
     /// Returns a stage without checks.
     pub(super) fn new(part: Part) -> Self {
-        let is_last = part.ended_early();
+        let is_last = part.has_ended_early();
         Self { part, checks: Vec::new(), is_last }
     }
 }
@@ -92,33 +98,33 @@ pub(super) fn conduct(
 fn measure(active: &mut ActiveRun<'_>, runner: &mut dyn Runner) -> Result<Record, RunError> {
     let stages = runner.begin(active)?;
     let (mut parts, mut checks, mut ending) = (Vec::new(), Vec::new(), Ending::default());
-    for number in 0..stages {
-        match runner.stage(number, active) {
-            Ok(FinishedStage { part, checks: found, is_last }) => {
+    for position in 0..stages {
+        match runner.stage(position, active) {
+            Ok(FinishedStage { part, checks: stage_checks, is_last }) => {
                 parts.push(part);
-                checks.extend(found);
+                checks.extend(stage_checks);
                 if is_last {
                     break;
                 }
             }
             Err(error) => {
-                runner.stage_failed(&error, parts.is_empty(), active);
+                runner.handle_failed_stage(&error, parts.is_empty(), active);
                 if parts.is_empty() {
                     return Err(error);
                 }
                 // The earlier stages are a result. The record contains the reason why the run stopped.
-                if !active.interrupt.requested() {
+                if !active.interrupt.is_requested() {
                     ending.failure = Some(if error.is_start_failure() {
                         format!("the next stage failed to start: {error}")
                     } else {
                         error.to_string()
                     });
                 }
-                ending.interrupted = active.interrupt.requested();
+                ending.interrupted = active.interrupt.is_requested();
                 break;
             }
         }
-        if active.interrupt.requested() && number + 1 < stages {
+        if active.interrupt.is_requested() && position + 1 < stages {
             ending.interrupted = true;
             break;
         }

@@ -99,16 +99,19 @@ impl Environment {
             let identity = topology.identity(volume);
             history.disk_limit(&self.client.host, &volume.name(), identity.as_deref())
         };
-        let disk = |each: &RoleDisk| {
+        let disk = |role_disk: &RoleDisk| {
             // A volume on several disks has other limits than one disk.
-            let alone = Volume { members: vec![each.disk.clone()], disks: vec![each.disk.clone()] };
-            let volumes = || devices.volumes_on(&each.disk);
+            let alone = Volume {
+                members: vec![role_disk.disk.clone()],
+                disks: vec![role_disk.disk.clone()],
+            };
+            let volumes = || devices.volumes_on(&role_disk.disk);
             let measured = volumes().find_map(|volume| Some((volume, limit(volume)?)));
             let volume = measured.as_ref().map(|(volume, _)| *volume).or_else(|| volumes().next());
             Disk {
-                name: each.disk.name.clone(),
-                roles: each.roles.clone(),
-                model: topology.model(&each.disk),
+                name: role_disk.disk.name.clone(),
+                roles: role_disk.roles.clone(),
+                model: topology.model(&role_disk.disk),
                 identity: topology.identity(volume.unwrap_or(&alone)),
                 disk_limit: measured.map(|(_, limit)| limit),
             }

@@ -97,14 +97,13 @@ impl Runner for Fill {
 
     fn stage(
         &mut self,
-        number: usize,
+        position: usize,
         active: &mut ActiveRun<'_>,
     ) -> Result<FinishedStage, RunError> {
         let several = self.stages.len() > 1;
-        let load =
-            self.stages.get(number).cloned().ok_or_else(|| {
-                RunError::Unsuitable(format!("the load has no stage {}", number + 1))
-            })?;
+        let load = self.stages.get(position).cloned().ok_or_else(|| {
+            RunError::Unsuitable(format!("the load has no stage {}", position + 1))
+        })?;
         let entry =
             if active.plan.is_first() { begin_table(active, &load) } else { join_table(active) }?;
         Registry::new(&mut active.control, NAME)
@@ -129,7 +128,7 @@ impl Runner for Fill {
             }
         }
         let part = Part::Loop(Box::new(measured));
-        let is_last = part.ended_early() || !all_held;
+        let is_last = part.has_ended_early() || !all_held;
         Ok(FinishedStage { part, checks, is_last })
     }
 
@@ -204,7 +203,7 @@ fn settle(
             Ok(Vec::new())
         }
     })();
-    if settled.is_err() && interrupt.requested() && is_complete {
+    if settled.is_err() && interrupt.is_requested() && is_complete {
         // The load had finished, but the table was not verified.
         result.interrupted = true;
         return vec![not_verified("interrupted")];
@@ -281,11 +280,11 @@ fn require_no_loaded_table(
     let Some(entry) = registry.entry()? else {
         return Ok(());
     };
-    let found = plan_of(NAME, &entry)?;
-    let Some(found) = found.get::<LoadDataset>() else {
+    let registered = plan_of(NAME, &entry)?;
+    let Some(loaded) = registered.get::<LoadDataset>() else {
         return Ok(());
     };
-    let table = &found.table_name;
+    let table = &loaded.table_name;
     let has_rows = registry.owns(&format!("riops.{table}"))? == Some(true)
         && registry
             .connection()
@@ -295,7 +294,7 @@ fn require_no_loaded_table(
         return Ok(());
     }
     let contents = match entry.state {
-        State::Complete => format!("contains {} rows", count(found.rows)),
+        State::Complete => format!("contains {} rows", count(loaded.rows)),
         State::Loading => "contains rows of an interrupted load".to_owned(),
     };
     Err(RunError::Precondition(format!(

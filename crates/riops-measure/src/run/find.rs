@@ -13,7 +13,7 @@ use riops_model::record::{Events, Prepared, RunEvent};
 use serde_json::Value;
 
 /// The dataset of a run.
-pub(super) struct Found {
+pub(super) struct RunDataset {
     pub(super) entry: Entry,
     /// Whether it is registered: changes are counted in the ledger, and can be verified.
     pub(super) is_registered: bool,
@@ -22,8 +22,8 @@ pub(super) struct Found {
     pub(super) used: DatasetPlan,
 }
 
-impl Found {
-    fn of(
+impl RunDataset {
+    fn new(
         name: &str,
         entry: Entry,
         is_registered: bool,
@@ -41,9 +41,9 @@ pub(super) fn find(
     name: &'static str,
     active: &mut ActiveRun<'_>,
     guard: Option<&mut Connection>,
-) -> Result<Found, RunError> {
-    if let Some(found) = as_it_is(name, active)? {
-        return Ok(found);
+) -> Result<RunDataset, RunError> {
+    if let Some(unregistered) = find_unregistered(name, active)? {
+        return Ok(unregistered);
     }
     adopt(active)?;
     let wanted = active.plan.prepared()?;
@@ -52,8 +52,8 @@ pub(super) fn find(
     let entry = registry.entry()?.filter(is_wanted);
     if entry.as_ref().is_none_or(|entry| entry.state != State::Complete) {
         prepare_missing(name, entry, active)?;
-        if let Some(found) = as_it_is(name, active)? {
-            return Ok(found);
+        if let Some(unregistered) = find_unregistered(name, active)? {
+            return Ok(unregistered);
         }
     }
     let mut registry = Registry::new(&mut active.control, name);
@@ -73,7 +73,7 @@ pub(super) fn find(
     let schema = entry.parameters.get("schema").and_then(Value::as_str);
     let is_shared = schema.is_some_and(|schema| schema != "riops");
     active.locked = active.locked.map(|locked| Locked { is_shared, ..locked });
-    Found::of(name, entry, true, &mut active.plan)
+    RunDataset::new(name, entry, true, &mut active.plan)
 }
 
 /// Returns whether a run may use the registered tables. A run uses tables that another program created only in the
@@ -84,7 +84,10 @@ pub(super) fn is_wanted(entry: &Entry, wanted: &DatasetPlan) -> bool {
 }
 
 /// Returns tables that other programs share, without registering them, if the run will not verify them.
-fn as_it_is(name: &'static str, active: &mut ActiveRun<'_>) -> Result<Option<Found>, RunError> {
+fn find_unregistered(
+    name: &'static str,
+    active: &mut ActiveRun<'_>,
+) -> Result<Option<RunDataset>, RunError> {
     let traits = active.plan.work.traits();
     let Some(wanted) = active.plan.prepared()? else {
         return Ok(None);
@@ -101,8 +104,8 @@ fn as_it_is(name: &'static str, active: &mut ActiveRun<'_>) -> Result<Option<Fou
         return Ok(None);
     }
     let given = &active.plan.dataset;
-    let entry = match pgbench::as_they_are(&wanted, given, &mut active.control)? {
-        None => sysbench::as_they_are(&wanted, given, &mut active.control)?,
+    let entry = match pgbench::unregistered_entry(&wanted, given, &mut active.control)? {
+        None => sysbench::unregistered_entry(&wanted, given, &mut active.control)?,
         entry => entry,
     };
     let Some(entry) = entry else {
@@ -111,7 +114,7 @@ fn as_it_is(name: &'static str, active: &mut ActiveRun<'_>) -> Result<Option<Fou
     if let Some(reason) = reason.filter(|_| active.plan.verify) {
         active.hooks.notice(reason);
     }
-    Found::of(name, entry, false, &mut active.plan).map(Some)
+    RunDataset::new(name, entry, false, &mut active.plan).map(Some)
 }
 
 /// Returns why tables of other programs cannot be registered; `None` if they can, or if the dataset was created by riops.
@@ -150,11 +153,11 @@ pub(super) fn use_part(
 
 /// Adds the largest size to the error about a size that is too large.
 fn with_largest(mut error: DatasetError, dataset: &DatasetPlan) -> DatasetError {
-    if let DatasetError::Differs { option, found, advice, .. } = &mut error {
+    if let DatasetError::Differs { option, existing, advice, .. } = &mut error {
         let name = option.trim_start_matches('-').replace('-', "_");
         // Tables of bulk-insert have a size of 0: they grow.
-        if dataset.traits().scale.contains(&name.as_str()) && found != "0" {
-            *advice = format!("use at most {option} {found}; ");
+        if dataset.traits().scale.contains(&name.as_str()) && existing != "0" {
+            *advice = format!("use at most {option} {existing}; ");
         }
     }
     error
@@ -177,10 +180,10 @@ fn adopt(active: &mut ActiveRun<'_>) -> Result<(), RunError> {
 
 fn prepare_missing(
     name: &'static str,
-    found: Option<Entry>,
+    existing: Option<Entry>,
     active: &mut ActiveRun<'_>,
 ) -> Result<(), RunError> {
-    let incomplete = found.map(|entry| plan_of(name, &entry)).transpose()?;
+    let incomplete = existing.map(|entry| plan_of(name, &entry)).transpose()?;
     let may_prepare = active.server.embedded || active.plan.prepare == PreparePolicy::IfMissing;
     let stays = |dataset: &DatasetPlan| dataset.traits().stays_when_interrupted;
     if !may_prepare || incomplete.as_ref().is_some_and(stays) {
@@ -226,14 +229,14 @@ pub(super) fn plan_of(name: &str, entry: &Entry) -> Result<DatasetPlan, DatasetE
 /// is locked against other sessions meanwhile, because verifications read the parameters first.
 pub(super) fn note_changes(
     registry: &mut Registry<'_>,
-    found: &Found,
+    tables: &RunDataset,
     workload: &dyn Workload,
     dedicated_sessions: bool,
     on_wait: OnWait<'_>,
 ) -> Result<(), RunError> {
-    let name = found.dataset.traits().name;
+    let name = tables.dataset.traits().name;
     let changes = |registry: &mut Registry<'_>| -> Result<Option<[Value; 2]>, RunError> {
-        let entry = registry.entry()?.filter(|entry| entry.id == found.entry.id);
+        let entry = registry.entry()?.filter(|entry| entry.id == tables.entry.id);
         // Another process has replaced it.
         let entry = entry.ok_or(DatasetError::Incomplete(name))?;
         let changed = workload.dataset_after_run(&plan_of(name, &entry)?);
@@ -263,8 +266,8 @@ pub(super) fn query_integers(
 ) -> Result<Vec<i128>, RunError> {
     let mut integers = Vec::new();
     for sql in queries {
-        let number = connection.query_value(sql)?.and_then(|text| text.parse().ok());
-        integers.push(number.ok_or_else(|| {
+        let integer = connection.query_value(sql)?.and_then(|text| text.parse().ok());
+        integers.push(integer.ok_or_else(|| {
             DatasetError::Damaged(format!("the result of `{sql}` is not an integer"))
         })?);
     }

@@ -81,7 +81,7 @@ pub fn run<'a>(
     hooks: Hooks<'a>,
 ) -> Result<Record, RunError> {
     plan.validate()?;
-    plan.thresholds.iter().try_for_each(|each| Figure::required(each).map(|_| ()))?;
+    plan.thresholds.iter().try_for_each(|threshold| Figure::required(threshold).map(|_| ()))?;
     let active = ActiveRun::open(plan, server, interrupt, hooks)?;
     conduct(active, runner(&plan.work).as_mut())
 }

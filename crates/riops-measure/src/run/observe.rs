@@ -25,7 +25,7 @@ use riops_model::plan::{ObserveRun, Plan, PointLength, Stop};
 use riops_model::record::{Events, Point, RunEvent};
 use riops_model::units::format::short_id;
 use riops_model::units::secret::redacted;
-use riops_model::units::{Span, whole};
+use riops_model::units::{Span, nearest_integer};
 
 /// How often an interruption is noticed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -97,7 +97,7 @@ impl Observe {
             restarted: has_restarted(active, server_before),
             seconds,
             status,
-            interrupted: active.interrupt.requested(),
+            interrupted: active.interrupt.is_requested(),
             command_cpu_s: cpu_before_s.zip(reaped_cpu_s()).map(|(before, after)| after - before),
             counts: run.counts.len(),
             series,
@@ -233,14 +233,14 @@ impl Intervals {
         let value = value.filter(|_| self.has_count)?;
         let before = self.last.replace((t_s, value));
         let (before_s, before) = before?;
-        let transactions = whole(value - before);
+        let transactions = nearest_integer(value - before);
         let seconds = t_s - before_s;
         (seconds > 0.0).then(|| Point { t_s, seconds, transactions, ..Point::default() })
     }
 
     fn pause(&mut self, time: Duration, interrupt: &Interrupt, events: &Events) {
         let end = Instant::now() + time;
-        while !interrupt.requested() && Instant::now() < end {
+        while !interrupt.is_requested() && Instant::now() < end {
             let rest = end.saturating_duration_since(Instant::now());
             let _ = interrupt.pause(rest.min(POLL_INTERVAL));
             self.show(events);
@@ -268,9 +268,9 @@ impl Intervals {
                 Err(error) => break Err(error.to_string()),
             }
             self.show(events);
-            if interrupt.requested() && !is_passed {
+            if interrupt.is_requested() && !is_passed {
                 is_passed = true;
-                if let Some(signal) = passed_on(interrupt.signal()) {
+                if let Some(signal) = forwarded_signal(interrupt.signal()) {
                     let _ = kill_process(process, signal);
                 }
             }
@@ -290,7 +290,7 @@ impl Intervals {
 }
 
 /// The signal for the command: none if the terminal has sent it to all processes of the group.
-fn passed_on(signal: Option<i32>) -> Option<Signal> {
+fn forwarded_signal(signal: Option<i32>) -> Option<Signal> {
     let signal = signal.and_then(Signal::from_named_raw).unwrap_or(Signal::TERM);
     let is_foreground = tcgetpgrp(std::io::stderr()).is_ok_and(|group| group == getpgrp())
         || tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == getpgrp());

@@ -3,7 +3,7 @@
 use super::active::ActiveRun;
 use super::conductor::{FinishedStage, Runner};
 use super::error::{Context as _, RunError};
-use super::find::{self, Found};
+use super::find::{self, RunDataset};
 use super::resolve::next_xid;
 use super::settle::{Settlement, settle, settle_open_runs};
 use super::stage::LoopStage;
@@ -38,7 +38,7 @@ pub(super) struct OnDataset<T> {
 /// The dataset of the run.
 struct OwnDataset {
     name: &'static str,
-    found: Found,
+    tables: RunDataset,
     /// State of the tables before the run.
     condition: Option<ConditionRecord>,
 }
@@ -63,10 +63,10 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             let conninfo = &active.server.conninfo;
             self.guard = Some(Connection::open(conninfo, active.interrupt)?);
         }
-        let found = find::find(name, active, self.guard.as_mut())?;
-        self.guard.take_if(|_| !found.is_registered);
+        let tables = find::find(name, active, self.guard.as_mut())?;
+        self.guard.take_if(|_| !tables.is_registered);
         active.has_guard = self.guard.is_some();
-        self.dataset = Some(OwnDataset { name, found, condition: None });
+        self.dataset = Some(OwnDataset { name, tables, condition: None });
         self.note_other_users(active);
         // The other clients of a fleet are among them.
         if !self.other_users.0.is_empty() && active.plan.share.is_none() {
@@ -88,14 +88,14 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     fn build_stages(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let dialect = active.control.dialect();
         for run in self.run.stages() {
-            let found = self.dataset.as_ref().map(|dataset| &dataset.found);
-            let found = BuildFor {
-                dataset: found.map(|found| &found.dataset),
-                used: found.map(|found| &found.used),
+            let tables = self.dataset.as_ref().map(|dataset| &dataset.tables);
+            let target = BuildFor {
+                dataset: tables.map(|tables| &tables.dataset),
+                used: tables.map(|tables| &tables.used),
                 dialect,
                 protocol: active.plan.protocol,
             };
-            let mut workload = run.build(found)?;
+            let mut workload = run.build(target)?;
             require_supported(workload.as_ref(), dialect)?;
             let answers = answers(&mut active.control, &workload.questions())?;
             workload.set_answers(&answers);
@@ -142,8 +142,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             _ if is_uncounted => {
                 Registry::new(&mut active.control, traits.name).forget_baseline(None)?;
             }
-            Some(dataset) if changes && !dataset.found.is_registered => {
-                let schema = dataset.found.entry.parameters.get("schema");
+            Some(dataset) if changes && !dataset.tables.is_registered => {
+                let schema = dataset.tables.entry.parameters.get("schema");
                 let schema = schema.and_then(|schema| schema.as_str()).unwrap_or_default();
                 Registry::new(&mut active.control, dataset.name).forget_baseline(Some(schema))?;
             }
@@ -159,17 +159,17 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             return Ok(());
         };
         let mut registry = Registry::new(&mut active.control, dataset.name);
-        let is_foreign = dataset.found.entry.is_adopted() || !dataset.found.is_registered;
+        let is_foreign = dataset.tables.entry.is_adopted() || !dataset.tables.is_registered;
         registry.require(&first.workload.table_names(), is_foreign)?;
         // It reads the tables, which the counters of the first of several clients would include.
         if registry.connection().dialect().has(Feature::Heap) && active.plan.is_first() {
             dataset.condition = Some(registry.condition(first.workload.as_ref())?);
         }
-        if dataset.found.is_registered {
+        if dataset.tables.is_registered {
             let workload = first.workload.as_ref();
             let mut on_wait = |text: &str| active.hooks.notice(text);
-            let found = &dataset.found;
-            find::note_changes(&mut registry, found, workload, dedicated_sessions, &mut on_wait)?;
+            let tables = &dataset.tables;
+            find::note_changes(&mut registry, tables, workload, dedicated_sessions, &mut on_wait)?;
         }
         // The first of several clients has created them for all.
         let stages = self.stages.iter().filter(|_| active.plan.is_first());
@@ -187,7 +187,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         let (Some(dataset), true) = (&mut self.dataset, traits.writes) else {
             return Ok(());
         };
-        let OwnDataset { name, found: Found { entry, is_registered, .. }, .. } = dataset;
+        let OwnDataset { name, tables: RunDataset { entry, is_registered, .. }, .. } = dataset;
         if !*is_registered {
             return Ok(());
         }
@@ -206,8 +206,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             let (workload, run) = (stage.workload.as_ref(), active.id.to_string());
             let events = active.hooks.events.clone();
             let mut notice = |text: &str| events.notice(text);
-            let found = registry.reset_unreported(entry, workload, &run, &mut notice)?;
-            match found {
+            let outcome = registry.reset_unreported(entry, workload, &run, &mut notice)?;
+            match outcome {
                 Unreported::Reset => notice(
                     "its changes are unknown, and the current contents become the new baseline",
                 ),
@@ -217,7 +217,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
                 ),
                 Unreported::Contradicted | Unreported::InUse => {}
             }
-            unreported = Some(found);
+            unreported = Some(outcome);
         }
         // Adopted tables have just been examined, and so have the tables of a run that did not report its changes.
         let is_examined = entry.is_adopted() && !self.is_maintained
@@ -288,19 +288,18 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
 
     fn stage(
         &mut self,
-        number: usize,
+        position: usize,
         active: &mut ActiveRun<'_>,
     ) -> Result<FinishedStage, RunError> {
         let several = self.stages.len() > 1;
-        let stage = self
-            .stages
-            .get(number)
-            .ok_or_else(|| RunError::Unsuitable(format!("the run has no stage {}", number + 1)))?;
+        let stage = self.stages.get(position).ok_or_else(|| {
+            RunError::Unsuitable(format!("the run has no stage {}", position + 1))
+        })?;
         let measured = active.run_loop(stage, several)?;
         Ok(FinishedStage::new(Part::Loop(Box::new(measured))))
     }
 
-    fn stage_failed(
+    fn handle_failed_stage(
         &mut self,
         error: &RunError,
         nothing_measured: bool,
@@ -310,7 +309,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         let Some(dataset) = &self.dataset else {
             return;
         };
-        let is_counted = active.plan.work.traits().writes && dataset.found.is_registered;
+        let is_counted = active.plan.work.traits().writes && dataset.tables.is_registered;
         if nothing_measured && !self.unreported && is_counted {
             // A new connection, because the control connection may have been interrupted.
             let _ =
@@ -330,11 +329,11 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         self.note_other_users(active);
         let mut checks = Vec::new();
         // A stage without a report leaves the ledger entry open.
-        let registered = self.dataset.as_ref().filter(|dataset| dataset.found.is_registered);
+        let registered = self.dataset.as_ref().filter(|dataset| dataset.tables.is_registered);
         if let (Some(dataset), false) = (registered, self.unreported) {
             let settlement = Settlement {
                 dataset: dataset.name,
-                entry: &dataset.found.entry,
+                entry: &dataset.tables.entry,
                 stages: &self.stages,
                 parts,
                 first_xid: self.first_xid,
@@ -355,12 +354,12 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
     }
 
     fn dataset(&self) -> Option<DatasetRecord> {
-        let OwnDataset { found, condition, .. } = self.dataset.as_ref()?;
+        let OwnDataset { tables, condition, .. } = self.dataset.as_ref()?;
         Some(DatasetRecord {
-            id: found.entry.id.clone(),
+            id: tables.entry.id.clone(),
             other_users: self.other_users.0.clone(),
             condition: condition.clone(),
-            parameters: found.dataset.clone(),
+            parameters: tables.dataset.clone(),
         })
     }
 

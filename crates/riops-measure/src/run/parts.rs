@@ -82,7 +82,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// Returns whether the run ends with this part, even if the plan has more parts.
-    pub(crate) fn ended_early(&self) -> bool {
+    pub(crate) fn has_ended_early(&self) -> bool {
         match self {
             Self::Loop(measured) => {
                 let result = &measured.result;

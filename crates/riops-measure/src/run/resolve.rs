@@ -56,20 +56,26 @@ pub(super) fn resolve(
     {
         return Ok(Vec::new());
     }
-    let (mut examined, mut found) = (Vec::new(), Vec::new());
+    let (mut examined, mut row_versions) = (Vec::new(), Vec::new());
     for transaction in unknown {
         let Some((stage, _)) = loops.get(transaction.origin.stage) else {
             continue;
         };
         if let Some(versions) = versions(connection, stage.workload.as_ref(), &transaction)? {
             examined.push(transaction);
-            found.push(versions);
+            row_versions.push(versions);
         }
     }
-    let mut evidence = Evidence::new(&examined, &found, start);
+    let mut evidence = Evidence::new(&examined, &row_versions, start);
     if evidence.needs_all_transactions() {
-        for (number, (stage, measured)) in loops.iter().enumerate() {
-            repeat(number, stage.workload.as_ref(), &active.plan, &measured.result, &mut evidence);
+        for (position, (stage, measured)) in loops.iter().enumerate() {
+            repeat(
+                position,
+                stage.workload.as_ref(),
+                &active.plan,
+                &measured.result,
+                &mut evidence,
+            );
         }
     }
     let outcomes = evidence.outcomes();
@@ -78,13 +84,21 @@ pub(super) fn resolve(
 
 /// Returns the transactions with an unknown outcome that name the rows they write.
 fn transactions(loops: &[FinishedLoop<'_>]) -> Vec<Unknown> {
-    let of = |(stage, (_, measured)): (usize, &FinishedLoop<'_>)| -> Vec<Unknown> {
-        let unknown = measured.result.workers.unknown.iter().filter(|each| !each.marks.is_empty());
+    let marked = |(stage, (_, measured)): (usize, &FinishedLoop<'_>)| -> Vec<Unknown> {
+        let unknown = measured
+            .result
+            .workers
+            .unknown
+            .iter()
+            .filter(|transaction| !transaction.marks.is_empty());
         unknown
-            .map(|each| Unknown { origin: TransactionId { stage, ..each.origin }, ..each.clone() })
+            .map(|transaction| Unknown {
+                origin: TransactionId { stage, ..transaction.origin },
+                ..transaction.clone()
+            })
             .collect()
     };
-    loops.iter().enumerate().flat_map(of).collect()
+    loops.iter().enumerate().flat_map(marked).collect()
 }
 
 /// Whether the sessions of the run can be observed, and all its transactions can be generated again.
@@ -143,7 +157,7 @@ fn versions(
 
 /// Generates all transactions of a stage again, for their rows. The same plan gives the same transactions.
 fn repeat(
-    number: usize,
+    stage: usize,
     workload: &dyn Workload,
     plan: &Plan,
     result: &StageResult,
@@ -153,14 +167,14 @@ fn repeat(
         let Work::Client(mut generator) = planned.work else {
             continue;
         };
-        let tally = result.workers.sessions.iter().find(|tally| tally.number == session);
+        let tally = result.workers.sessions.iter().find(|tally| tally.id == session);
         let statements = Statements::new(plan.protocol, planned.statements);
         let mut tx = Transaction::new(Arc::new(statements));
         for transaction in 0..tally.map_or(0, |tally| tally.started) {
             if !generator.next(&mut tx) {
                 break;
             }
-            evidence.note(number, session, transaction, tx.marks());
+            evidence.note(stage, session, transaction, tx.marks());
         }
     }
 }

@@ -6,7 +6,7 @@ use super::error::RunError;
 use super::resolve::{FinishedLoop, resolve};
 use super::stage::LoopStage;
 use crate::dataset::{Changes, DatasetError, Entry, Registry, verify};
-use crate::engine::{History, StageResult};
+use crate::engine::{History, StageResult, WorkerReport};
 use crate::host::Interrupt;
 use crate::run::parts::{Ending, Part};
 use crate::server::Connection;
@@ -78,8 +78,8 @@ fn resolve_unknown(
     loops: &[FinishedLoop<'_>],
     changed: &mut Changes,
 ) -> Option<UnknownOutcomes> {
-    let acknowledged = loops.iter().flat_map(|(_, measured)| &measured.result.workers.acknowledged);
-    let all: u64 = acknowledged.map(|each| each.transactions_unknown).sum();
+    let workers = loops.iter().map(|(_, measured)| &measured.result.workers);
+    let all: u64 = workers.map(WorkerReport::unknown_transactions).sum();
     if all == 0 {
         return None;
     }
@@ -90,7 +90,7 @@ fn resolve_unknown(
     let mut outcomes = UnknownOutcomes::default();
     for (transaction, outcome) in &resolved {
         let operations =
-            loops.get(transaction.origin.stage).map(|(_, each)| &each.result.operations);
+            loops.get(transaction.origin.stage).map(|(_, measured)| &measured.result.operations);
         let operation = operations.and_then(|all| all.get(transaction.operation));
         let counts_rows = operation
             .is_some_and(|operation| active.plan.work.traits().counts_changes_of(operation));
@@ -121,7 +121,7 @@ pub(super) fn checks_or_reason(
     match settled {
         Ok(checks) => checks,
         Err(_) if result.workers.failure.is_some() => Vec::new(),
-        Err(_) if interrupt.requested() => {
+        Err(_) if interrupt.is_requested() => {
             ending.interrupted = true;
             vec![not_verified("interrupted")]
         }
@@ -131,20 +131,20 @@ pub(super) fn checks_or_reason(
 }
 
 /// Returns the check of a verification that could not be completed.
-pub(super) fn not_verified(found: &str) -> Check {
-    crate::workload::check::failed("verification of the data", "completed", found)
+pub(super) fn not_verified(reason: &str) -> Check {
+    crate::workload::check::failed("verification of the data", "completed", reason)
 }
 
 /// Returns the changes for the ledger: acknowledged ones, and those with an unknown outcome.
 pub(super) fn changes(traits: &Traits, result: &StageResult) -> Changes {
     let mut all = Changes::default();
-    for (operation, each) in result.operations.iter().zip(&result.workers.acknowledged) {
+    for (operation, acknowledged) in result.operations.iter().zip(&result.workers.acknowledged) {
         let rows = traits.counts_changes_of(operation);
         all.add(Changes {
-            rows: if rows { each.rows } else { 0 },
-            rows_unknown: if rows { each.rows_unknown } else { 0 },
-            effects: each.effects.clone(),
-            effects_unknown: each.effects_unknown.clone(),
+            rows: if rows { acknowledged.rows } else { 0 },
+            rows_unknown: if rows { acknowledged.rows_unknown } else { 0 },
+            effects: acknowledged.effects.clone(),
+            effects_unknown: acknowledged.effects_unknown.clone(),
             batches_unknown: Vec::new(),
         });
     }
@@ -183,20 +183,23 @@ fn recorded_changes(record: &Record) -> Changes {
     let operations =
         record.stages.iter().skip(replaced).flat_map(|stage| &stage.session_loop.operations);
     let mut all = Changes::default();
-    for each in operations {
-        all.add(recorded_changes_of(each, traits.counts_changes_of(&each.name)));
+    for operation in operations {
+        all.add(recorded_changes_of(operation, traits.counts_changes_of(&operation.name)));
     }
     all
 }
 
-fn recorded_changes_of(each: &OperationRecord, counts_rows: bool) -> Changes {
+fn recorded_changes_of(operation: &OperationRecord, counts_rows: bool) -> Changes {
     let (rows, rows_unknown) =
-        if counts_rows { (each.acknowledged_rows, each.unknown_rows) } else { (0, 0) };
+        if counts_rows { (operation.acknowledged_rows, operation.unknown_rows) } else { (0, 0) };
     let mut changes = Changes {
         rows,
         rows_unknown,
-        effects: EffectsByTable::of_record(&each.tables, each.effects),
-        effects_unknown: EffectsByTable::of_record(&each.unknown_tables, each.unknown_effects),
+        effects: EffectsByTable::from_record(&operation.tables, operation.effects),
+        effects_unknown: EffectsByTable::from_record(
+            &operation.unknown_tables,
+            operation.unknown_effects,
+        ),
         batches_unknown: Vec::new(),
     };
     // Records of earlier versions contain only the number of increments.

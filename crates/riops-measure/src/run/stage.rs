@@ -71,7 +71,7 @@ impl Connections {
     }
 
     /// Returns the next smaller number and what is missing with it, if there is one.
-    fn fewer(self, closing: Closing) -> Option<(Self, &'static str)> {
+    fn next_smaller(self, closing: Closing) -> Option<(Self, &'static str)> {
         match self {
             Self::All => Some((
                 Self::WithoutSampler,
@@ -122,7 +122,7 @@ impl ActiveRun<'_> {
                         && self.interrupt.pause(EXIT_PAUSE) => {}
                 Err(error) if error.is_for_want_of_connections() => {
                     let closing = self.closing();
-                    let (fewer, missing) = connections.fewer(closing).ok_or_else(|| {
+                    let (fewer, missing) = connections.next_smaller(closing).ok_or_else(|| {
                         let others = [closing == Closing::Never, self.has_guard];
                         let others: u64 = others.into_iter().map(u64::from).sum();
                         let needed = u64::from(self.plan.own_sessions()) + others;
@@ -341,7 +341,7 @@ impl ActiveRun<'_> {
             return Vec::new();
         };
         match active_sessions::read(&self.nodes.list(), started_at, usage.seconds) {
-            Ok(found) => found,
+            Ok(records) => records,
             Err(error) => {
                 self.hooks.notice(&format!(
                     "the active session history of the nodes is not available: {error}"
@@ -357,7 +357,7 @@ fn stage_of(workload: &dyn Workload, plan: &Plan) -> Stage {
     let mut stage = workload.stage(plan);
     if let Some(share) = plan.share {
         let mut numbers = 0..plan.sessions;
-        stage.sessions.retain(|_| numbers.next().is_some_and(|number| share.has(number)));
+        stage.sessions.retain(|_| numbers.next().is_some_and(|position| share.has(position)));
     }
     stage
 }

@@ -25,14 +25,14 @@ pub fn check(
     scope: &Scope<'_>,
 ) -> Result<Vec<CheckedStatement>, ConnectionError> {
     let mut checked = Vec::new();
-    for ((number, line), statement) in script.statements() {
+    for ((position, line), statement) in script.statements() {
         let parameters: Vec<_> = scope.parameters(statement).collect();
-        let parameter = |each: &&Reference| {
-            let variable = names.name(each.slot).to_owned();
+        let parameter = |reference: &&Reference| {
+            let variable = names.name(reference.slot).to_owned();
             Parameter { variable, kind: String::new() }
         };
         let mut checked_statement = CheckedStatement {
-            number,
+            command: position,
             line,
             sql: statement.with_parameters(parameters.iter().copied()),
             parameters: parameters.iter().map(parameter).collect(),

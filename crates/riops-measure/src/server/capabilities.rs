@@ -68,18 +68,18 @@ impl std::fmt::Display for Lack {
 /// # Errors
 /// [`ConnectionError`] if the connection fails.
 pub fn lacks(connection: &mut Connection) -> Result<Vec<Lack>, ConnectionError> {
-    let mut found = Vec::new();
+    let mut lacking = Vec::new();
     if connection.dialect().has(Feature::Catalogs) {
-        return Ok(found);
+        return Ok(lacking);
     }
     for (name, sql, proves, cost) in PROBES {
         let row = optional(connection.query(sql))?.and_then(|rows| rows.into_iter().next());
         let answer = row.and_then(|row| row.into_iter().last().flatten());
         if !answer.is_some_and(|answer| proves(&answer)) {
-            found.push(Lack { name, cost });
+            lacking.push(Lack { name, cost });
         }
     }
-    Ok(found)
+    Ok(lacking)
 }
 
 /// Maps an error of the server (no privilege, missing view or function) to `None`.

@@ -92,7 +92,7 @@ fn open_on(
                     connection.set_deadline(None);
                     return Ok(connection);
                 }
-                Err(error) if another_encryption_may_help(*encryption, &error) => {
+                Err(error) if can_retry_with_another_encryption(*encryption, &error) => {
                     last = Some(error);
                 }
                 // As in libpq, the server has answered: its other addresses are not tried.
@@ -110,7 +110,7 @@ fn open_on(
 
 /// Returns whether an attempt with or without TLS may succeed: the handshake failed, or the server
 /// has no `pg_hba.conf` entry for this kind of connection.
-fn another_encryption_may_help(tried: Encryption, error: &ConnectionError) -> bool {
+fn can_retry_with_another_encryption(tried: Encryption, error: &ConnectionError) -> bool {
     match error {
         ConnectionError::Tls { .. } => true,
         ConnectionError::Startup { source: StartupError::Server(error), .. } => {

@@ -100,7 +100,7 @@ impl Connection {
 
     pub(super) fn set_session_info(&mut self, session_info: SessionInfo) {
         self.session_info = session_info;
-        self.dialect = Dialect::of(self.server_version());
+        self.dialect = Dialect::from_version(self.server_version());
     }
 
     pub(super) fn set_search_path(&mut self, search_path: SearchPath) {
@@ -467,7 +467,7 @@ impl Connection {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(self.timed_out());
         }
-        if !self.interrupt.requested() {
+        if !self.interrupt.is_requested() {
             return Ok(());
         }
         // Before the startup is complete, there is nothing to cancel. The server sends no response to

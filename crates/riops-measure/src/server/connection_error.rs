@@ -48,14 +48,14 @@ pub enum ConnectionError {
         reason: String,
     },
     /// Another user than `requirepeer` runs the server.
-    #[error("requirepeer={required}, but {address} is run by the user \"{found}\"")]
+    #[error("requirepeer={required}, but {address} is run by the user \"{owner}\"")]
     WrongPeer {
         /// Path of the socket.
         address: String,
         /// The required user.
         required: String,
         /// The user that runs the server.
-        found: String,
+        owner: String,
     },
     /// The server does not satisfy `target_session_attrs`.
     #[error("{address} does not satisfy target_session_attrs={required}")]
@@ -74,14 +74,14 @@ pub enum ConnectionError {
     /// The server has fewer nodes than `--nodes` requires.
     #[error(
         "--nodes {wanted}: the server has {}{}",
-        number_of(*.found as u64, "node"),
-        usable_text(*.found, *.usable)
+        number_of(*.nodes as u64, "node"),
+        usable_text(*.nodes, *.usable)
     )]
     TooFewNodes {
         /// Required number of nodes.
         wanted: u32,
         /// Number of nodes.
-        found: usize,
+        nodes: usize,
         /// Number of nodes that `--spread` allows and that accept the statements of the run.
         usable: usize,
     },
@@ -186,12 +186,12 @@ pub(super) fn is_closed(error: &io::Error) -> bool {
     )
 }
 
-fn usable_text(found: usize, usable: usize) -> String {
-    if found == usable {
+fn usable_text(nodes: usize, usable: usize) -> String {
+    if nodes == usable {
         return String::new();
     }
-    let nodes = number_of(usable as u64, "node");
-    format!(", but --spread and the statements of the run allow only {nodes}")
+    let allowed = number_of(usable as u64, "node");
+    format!(", but --spread and the statements of the run allow only {allowed}")
 }
 
 fn connect_hint(source: &io::Error) -> &'static str {

@@ -53,12 +53,12 @@ impl Connection {
         if path == SearchPath::Session {
             self.execute("reset search_path")?;
         }
-        let found = self.query("select pg_catalog.unnest(pg_catalog.current_schemas(false))");
+        let rows = self.query("select pg_catalog.unnest(pg_catalog.current_schemas(false))");
         self.set_search_path(path);
         if path == SearchPath::Session {
             self.execute(PINNED)?;
         }
-        Ok(found?.into_iter().flatten().flatten().collect())
+        Ok(rows?.into_iter().flatten().flatten().collect())
     }
 
     /// Calls `check` with these settings of the search path, and undoes them: the path is pinned again, or the settings
@@ -81,9 +81,9 @@ impl Connection {
             SearchPath::Unpinned | SearchPath::Unsupported => return check(self),
         };
         self.execute(&settings)?;
-        let found = check(self);
+        let result = check(self);
         self.execute(undo)?;
-        found
+        result
     }
 
     /// Returns whether a schema exists and, if a superuser would use objects of a role with fewer rights, the name of its
@@ -115,7 +115,7 @@ impl Connection {
             Ok(()) | Err(ConnectionError::Startup { .. } | ConnectionError::Server(_)) => None,
             Err(source) => Some(source),
         };
-        let is_certain = self.silence.found(source.is_none());
+        let is_certain = self.silence.note_check(source.is_none());
         match source {
             Some(source) if is_certain => {
                 let (statement, seconds) = self.silence.describe();

@@ -22,7 +22,7 @@ impl Connection {
         let mut more = true;
         let mut data = Vec::new();
         while more {
-            if self.interrupt.requested() {
+            if self.interrupt.is_requested() {
                 return Err(ConnectionError::Interrupted);
             }
             data.clear();

@@ -134,7 +134,7 @@ impl Default for Dialect {
 
 impl Dialect {
     /// Returns the dialect of a server that sends this `server_version` at connect.
-    pub fn of(server_version: &str) -> Self {
+    pub fn from_version(server_version: &str) -> Self {
         let product = PRODUCTS.iter().find(|(mark, _)| server_version.contains(mark));
         let product = product.map_or(POSTGRESQL, |(_, product)| *product);
         Self { version: version_number(server_version), ..product }
@@ -176,12 +176,12 @@ impl Dialect {
 
 /// Returns `server_version` as a number: 180001 for 18.1, 180000 for 18beta2, 0 if there is none.
 fn version_number(text: &str) -> u32 {
-    let number = |text: &str| -> u32 {
+    let leading = |text: &str| -> u32 {
         let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
         text.get(..digits).and_then(|digits| digits.parse().ok()).unwrap_or(0)
     };
-    let minor = text.split_once('.').map_or(0, |(_, rest)| number(rest));
-    number(text).saturating_mul(10_000).saturating_add(minor)
+    let minor = text.split_once('.').map_or(0, |(_, rest)| leading(rest));
+    leading(text).saturating_mul(10_000).saturating_add(minor)
 }
 
 #[cfg(test)]
@@ -190,11 +190,11 @@ mod tests {
 
     #[test]
     fn a_product_is_recognized_by_its_version() {
-        let yugabytedb = Dialect::of("11.2-YB-2024.2.0.0-b0");
+        let yugabytedb = Dialect::from_version("11.2-YB-2024.2.0.0-b0");
         assert_eq!(yugabytedb.flavor().to_string(), "YugabyteDB");
         assert!(yugabytedb.has(Feature::HashKeys) && !yugabytedb.has(Feature::Heap));
         assert_eq!(yugabytedb.sql(sql_file!("rows/copy")), sql_file!("rows/copy.yugabytedb"));
-        let other = Dialect::of("16.3-Other-1.2");
+        let other = Dialect::from_version("16.3-Other-1.2");
         assert_eq!(other, Dialect { version: 160_003, ..POSTGRESQL });
         assert_eq!(other.sql(sql_file!("rows/copy")), sql_file!("rows/copy"));
     }

@@ -188,7 +188,7 @@ const UNUSUAL_VALUES: [(&str, Level, &str); 9] = [
 /// Returns the findings about the settings.
 fn check_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Finding> {
     use Level::{Note, Warning};
-    let mut found: Vec<Finding> = UNUSUAL_VALUES
+    let mut findings: Vec<Finding> = UNUSUAL_VALUES
         .iter()
         .filter(|(name, _, text)| {
             let value = text.split(": ").next().unwrap_or_default();
@@ -202,49 +202,49 @@ fn check_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Fi
     {
         let text =
             format!("{} MB: the built-in default, too small for current hardware", bytes >> 20);
-        found.push(finding(Warning, "shared_buffers", text));
+        findings.push(finding(Warning, "shared_buffers", text));
     }
     if let Some(bytes) = get("max_wal_size").and_then(Setting::bytes)
         && bytes <= 1 << 30
     {
         let cause = "under write load, checkpoints are triggered by WAL size, not by time";
-        found.push(finding(Note, "max_wal_size", format!("{} MB: {cause}", bytes >> 20)));
+        findings.push(finding(Note, "max_wal_size", format!("{} MB: {cause}", bytes >> 20)));
     }
     let timeout_s = get("checkpoint_timeout").and_then(|setting| setting.value.parse::<f64>().ok());
     if timeout_s.is_some_and(|seconds| seconds < 300.0) {
         let text = "below 5 minutes: full-page images are written to the WAL more often";
-        found.push(finding(Note, "checkpoint_timeout", text));
+        findings.push(finding(Note, "checkpoint_timeout", text));
     }
     if get("log_min_duration_statement").is_some_and(|setting| setting.is("0")) {
         let text = "0: every statement is logged: the results include the cost of logging";
-        found.push(finding(Warning, "log_min_duration_statement", text));
+        findings.push(finding(Warning, "log_min_duration_statement", text));
     }
-    found.extend(check_statement_settings(settings));
+    findings.extend(check_statement_settings(settings));
     if standby {
-        found.push(finding(Warning, "recovery", "the server is a standby: it is read-only"));
+        findings.push(finding(Warning, "recovery", "the server is a standby: it is read-only"));
     }
-    found
+    findings
 }
 
 /// Returns the findings about settings that slow down statements or cause errors.
 fn check_statement_settings(settings: &BTreeMap<String, Setting>) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     let get = |name: &str| settings.get(name);
     for name in ["statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout"] {
         if let Some(setting) = get(name).filter(|setting| !setting.is("0")) {
             let text = format!("{} {}: exceeding it causes an error", setting.value, setting.unit);
-            found.push(finding(Level::Note, name, text));
+            findings.push(finding(Level::Note, name, text));
         }
     }
     if let Some(libraries) = get("shared_preload_libraries").filter(|setting| !setting.is("")) {
         let text = format!("{}: may add overhead to every statement", libraries.value);
-        found.push(finding(Level::Note, "shared_preload_libraries", text));
+        findings.push(finding(Level::Note, "shared_preload_libraries", text));
     }
     if get("synchronous_standby_names").is_some_and(|setting| !setting.is("")) {
         let text = "set: commits wait for a synchronous standby";
-        found.push(finding(Level::Note, "synchronous_standby_names", text));
+        findings.push(finding(Level::Note, "synchronous_standby_names", text));
     }
-    found
+    findings
 }
 
 /// Returns the findings about the client, the clocks and the disk.
@@ -256,41 +256,41 @@ fn check_environment(
     is_local: bool,
 ) -> Vec<Finding> {
     use Level::{Note, Warning};
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     if clock_offset_s.abs() > CLOCK_OFFSET_MAX_S {
         let text =
             format!("the server's clock differs from the client's by {clock_offset_s:+.1} s");
-        found.push(finding(Warning, "clock", text));
+        findings.push(finding(Warning, "clock", text));
     }
     let slow = ["hpet", "acpi_pm", "jiffies"];
     if let Some(source) = limits.clock_source.as_deref().filter(|source| slow.contains(source)) {
         let text = format!("{source}: each reading of the clock takes microseconds");
-        found.push(finding(Warning, "clock source", text));
+        findings.push(finding(Warning, "clock source", text));
     }
     if let Some(bytes) = disk_free_bytes.filter(|&bytes| bytes < FREE_BYTES_MIN) {
         let text =
             format!("only {} MB are free on the file system of the data directory", bytes >> 20);
-        found.push(finding(Warning, "disk", text));
+        findings.push(finding(Warning, "disk", text));
     }
     let governor = client.cpu_governor.as_deref();
     if let Some(governor) = governor.filter(|governor| *governor != "performance") {
         let text = format!("{governor}: the CPU frequency changes during the run");
-        found.push(finding(Note, "cpu governor", text));
+        findings.push(finding(Note, "cpu governor", text));
     }
     if let Some(cpus) = client.cgroup_cpus.filter(|cpus| *cpus < client.cpus as f64) {
         let text = format!("the cgroup limits riops to {cpus} of {} CPUs", client.cpus);
-        found.push(finding(Warning, "cgroup", text));
+        findings.push(finding(Warning, "cgroup", text));
     }
     if let Some(files) = limits.files.filter(|&files| files < 1_100) {
         let sessions = files.saturating_sub(50);
         let text = format!("limit of {files} open files: at most about {sessions} sessions");
-        found.push(finding(Note, "files", text));
+        findings.push(finding(Note, "files", text));
     }
     if is_local {
         let text = "client and server run on the same machine and compete for its resources";
-        found.push(finding(Note, "machine", text));
+        findings.push(finding(Note, "machine", text));
     }
-    found
+    findings
 }
 
 #[cfg(test)]

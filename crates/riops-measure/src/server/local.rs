@@ -99,13 +99,16 @@ mod tests {
     #[test]
     fn the_process_of_the_session_has_its_id_and_its_age() {
         let proc = machine(&[(101, "postgres", 100, 990, "101")]);
-        let found = |process, age_s| find(proc.path(), process, age_s);
+        let server_of = |process, age_s| find(proc.path(), process, age_s);
         let server = LocalServer { process: 100, is_contained: false };
-        assert_eq!(found(101, 10.0), Some(server));
+        assert_eq!(server_of(101, 10.0), Some(server));
         // The server counts the age from the end of the setup of the connection.
-        assert_eq!(found(101, 7.0), Some(server));
+        assert_eq!(server_of(101, 7.0), Some(server));
         // Behind a tunnel, a server on another machine has a session with the same id.
-        assert_eq!((found(101, 1.0), found(101, 60.0), found(102, 10.0)), (None, None, None));
+        assert_eq!(
+            (server_of(101, 1.0), server_of(101, 60.0), server_of(102, 10.0)),
+            (None, None, None)
+        );
         assert_eq!(find(machine(&[(101, "nginx", 100, 990, "101")]).path(), 101, 10.0), None);
     }
 

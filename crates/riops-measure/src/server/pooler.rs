@@ -31,9 +31,9 @@ pub fn detect_pooler(
         let limit = CONNECT_TIMEOUTS * target.connect_timeout;
         connection.set_deadline(Some(Instant::now() + limit));
     }
-    let found = compare(connection, target, interrupt);
+    let result = compare(connection, target, interrupt);
     connection.set_deadline(None);
-    found
+    result
 }
 
 fn compare(
@@ -53,7 +53,7 @@ fn compare(
     let mut second = match Connection::open(target, interrupt) {
         // In session mode, a pool of one connection has none for a second session.
         Err(error) if error.is_for_want_of_connections() => {
-            return Ok(Some(by_session()));
+            return Ok(Some(session_pooler()));
         }
         opened => opened?,
     };
@@ -68,7 +68,7 @@ fn compare(
         by_transaction |= server_process(connection)? != first;
     }
     if !by_transaction {
-        return Ok(Some(by_session()));
+        return Ok(Some(session_pooler()));
     }
     // In statement mode, this ends the second connection.
     let tracks = tracks_statements(&mut second)?;
@@ -76,7 +76,7 @@ fn compare(
     Ok(Some(Pooler { by_transaction, by_statement, prepared_statements }))
 }
 
-fn by_session() -> Pooler {
+fn session_pooler() -> Pooler {
     Pooler { by_transaction: false, by_statement: false, prepared_statements: true }
 }
 
@@ -92,12 +92,12 @@ fn tracks_statements(connection: &mut Connection) -> Result<Option<bool>, Connec
         begun => begun?,
     }
     connection.prepare(PROBE_NAME, "select 1", &[])?;
-    let found = connection.query_value(&format!(
+    let statements = connection.query_value(&format!(
         "select count(*) from pg_prepared_statements where name = '{PROBE_NAME}'"
     ))?;
     connection.close_statement(PROBE_NAME)?;
     connection.execute("commit")?;
-    Ok(Some(found.as_deref() == Some("0")))
+    Ok(Some(statements.as_deref() == Some("0")))
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
     /// probe statement has its original name on the backend or not. The startup reports process 1.
     fn detected(process: fn(u64, u64) -> u64, same_name: bool) -> Option<Pooler> {
         let queries = AtomicU64::new(0);
-        let text = |number: u64| Reply::Row(vec![Some(number.to_string().into_bytes())]);
+        let text = |value: u64| Reply::Row(vec![Some(value.to_string().into_bytes())]);
         let server = FakeServer::start(move |session, request| match request {
             Request::Query("select pg_backend_pid()") => {
                 text(process(session, queries.fetch_add(1, Ordering::Relaxed)))

@@ -100,9 +100,9 @@ impl Authority {
     }
 }
 
-fn assert_error(found: Option<String>, text: &str) {
-    let found = found.unwrap_or_default();
-    assert!(found.contains(text), "{text}: {found}");
+fn assert_error(error: Option<String>, text: &str) {
+    let error = error.unwrap_or_default();
+    assert!(error.contains(text), "{text}: {error}");
 }
 
 #[test]

@@ -59,12 +59,12 @@ impl Silence {
     /// Notes that the server has sent or accepted something.
     pub(super) fn end(&mut self) {
         self.since = Instant::now();
-        self.found(true);
+        self.note_check(true);
     }
 
     /// Notes the result of a check. Returns whether two in a row found that no reply will come: the first time, the reply
     /// may be on its way, or the server may be too busy for another connection.
-    pub(super) fn found(&mut self, responds: bool) -> bool {
+    pub(super) fn note_check(&mut self, responds: bool) -> bool {
         self.checked = Instant::now();
         std::mem::replace(&mut self.is_suspected, !responds) && !responds
     }

@@ -48,10 +48,10 @@ pub(super) fn open_stream(
     let failed = |reason: String| ConnectionError::Tls { address: server.to_string(), reason };
     let mut stream = Stream::connect(info, server, place).map_err(unreachable)?;
     if let (Some(required), Place::Unix) = (&info.required_peer, place) {
-        let found = stream.peer_user().map_err(unreachable)?;
-        if found != *required {
+        let owner = stream.peer_user().map_err(unreachable)?;
+        if owner != *required {
             let (address, required) = (server.to_string(), required.clone());
-            return Err(ConnectionError::WrongPeer { address, required, found });
+            return Err(ConnectionError::WrongPeer { address, required, owner });
         }
     }
     stream.set_timeouts(INTERRUPT_POLL_INTERVAL).map_err(unreachable)?;
@@ -74,7 +74,7 @@ pub(super) fn open_stream(
     };
     stream.encrypt(tls.connect(host).map_err(|error| failed(error.to_string()))?);
     retry_until(deadline, interrupt, &broken, || stream.handshake())?;
-    if tls.direct && !stream.agreed_on_protocol() {
+    if tls.direct && !stream.has_agreed_on_protocol() {
         let reason = "the server did not negotiate the ALPN protocol \"postgresql\"";
         return Err(failed(reason.to_owned()));
     }
@@ -92,7 +92,7 @@ fn retry_until<T>(
         match step() {
             Ok(done) => return Ok(done),
             Err(error) if is_wait(&error) => {
-                if interrupt.requested() {
+                if interrupt.is_requested() {
                     return Err(ConnectionError::Interrupted);
                 }
                 if Instant::now() >= deadline {

@@ -171,7 +171,7 @@ impl Stream {
 
     /// Returns whether the server chose the ALPN protocol `postgresql`, which is mandatory for
     /// `sslnegotiation=direct`.
-    pub(super) fn agreed_on_protocol(&self) -> bool {
+    pub(super) fn has_agreed_on_protocol(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.connection.alpn_protocol() == Some(b"postgresql"))
     }
 

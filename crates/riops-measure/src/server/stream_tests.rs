@@ -107,11 +107,11 @@ fn reads_all_bytes_of_a_tls_stream_before_it_reports_an_empty_socket() {
         let sent: Vec<u8> = (0..=250).cycle().take(size).collect();
         pair.reply(&sent);
         // A read fails if the stream expects more bytes in vain, unless the last one was full.
-        let (mut found, mut buffer) = (Vec::new(), vec![0; 8_192]);
+        let (mut received, mut buffer) = (Vec::new(), vec![0; 8_192]);
         loop {
             match pair.client.read(&mut buffer) {
                 Ok(count) => {
-                    found.extend_from_slice(&buffer[..count]);
+                    received.extend_from_slice(&buffer[..count]);
                     if !pair.client.may_have_more(count, buffer.len()) {
                         break;
                     }
@@ -122,7 +122,7 @@ fn reads_all_bytes_of_a_tls_stream_before_it_reports_an_empty_socket() {
                 }
             }
         }
-        assert!(found == sent, "{size}: {}", found.len());
+        assert!(received == sent, "{size}: {}", received.len());
     }
 }
 
@@ -135,10 +135,10 @@ fn reads_a_large_reply_over_tls_in_pieces_of_64_kib() {
     for _ in 0..RECORDS {
         pair.reply(&[7; BYTES]);
     }
-    let (mut found, mut sizes) = (0, Vec::new());
+    let (mut received, mut sizes) = (0, Vec::new());
     let mut buffer = vec![0; READ_BYTES_MAX];
-    while found < RECORDS * BYTES {
-        found += pair.client.read(&mut buffer).unwrap();
+    while received < RECORDS * BYTES {
+        received += pair.client.read(&mut buffer).unwrap();
         sizes.push(pair.client.tls.as_ref().unwrap().encrypted.end);
     }
     sizes.dedup();
@@ -160,7 +160,7 @@ fn the_end_of_a_tls_stream_is_read_without_another_event() {
 }
 
 #[test]
-fn bytes_that_were_reported_meanwhile_are_read_after_those_that_were_received_before() {
+fn bytes_reported_meanwhile_are_read_after_bytes_received_before() {
     // One record that is decrypted at once, and two records of which the second is kept encrypted.
     for replies in [&[5_000][..], &[3_000, 2_000]] {
         let mut pair = Pair::new("TLSv1.3");

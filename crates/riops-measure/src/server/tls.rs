@@ -130,19 +130,19 @@ pub(super) fn versions(
 ) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
     // As in libpq, the case of letters does not matter.
     let names = ["tlsv1", "tlsv1.1", "tlsv1.2", "tlsv1.3"];
-    let number = |text: Option<String>, default: usize| match text {
+    let index = |text: Option<String>, default: usize| match text {
         None => Ok(default),
         Some(text) => {
             let is_text = |name: &&str| name.eq_ignore_ascii_case(&text);
             names.iter().position(is_text).ok_or(text)
         }
     };
-    let (min, max) = (number(min, 2)?, number(max, 3)?);
+    let (min, max) = (index(min, 2)?, index(max, 3)?);
     if max < 2 {
         return Err("TLSv1.2 (above ssl_max_protocol_version)".to_owned());
     }
     let all = [(2, &version::TLS12), (3, &version::TLS13)];
-    let chosen = all.into_iter().filter(|(number, _)| (min..=max).contains(number));
+    let chosen = all.into_iter().filter(|(index, _)| (min..=max).contains(index));
     let chosen: Vec<_> = chosen.map(|(_, version)| version).collect();
     if chosen.is_empty() {
         return Err("TLSv1.3 (above ssl_max_protocol_version)".to_owned());
@@ -245,13 +245,13 @@ fn contents(path: &Path, what: &'static str) -> Result<Vec<u8>, TlsError> {
 
 fn certificates(path: &Path, what: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let pem = contents(path, what)?;
-    let found: Vec<_> = CertificateDer::pem_slice_iter(&pem)
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem)
         .collect::<Result<_, _>>()
         .map_err(|error| file_error(what, path, &error))?;
-    if found.is_empty() {
+    if certificates.is_empty() {
         return Err(file_error(what, path, &"it contains no certificate"));
     }
-    Ok(found)
+    Ok(certificates)
 }
 
 /// Reads the private key. As in libpq, other users must not have access to the file.
@@ -324,15 +324,15 @@ impl Verifier {
             None => Vec::new(),
             Some(RootCertificates::File(path)) => certificates(path, ROOT_CERTIFICATE)?,
             Some(RootCertificates::System) => {
-                let found = rustls_native_certs::load_native_certs();
-                if found.certs.is_empty() {
-                    let reason = found.errors.first().map(ToString::to_string);
+                let native = rustls_native_certs::load_native_certs();
+                if native.certs.is_empty() {
+                    let reason = native.errors.first().map(ToString::to_string);
                     return Err(TlsError::Setup(format!(
                         "no root certificates found on this system{}",
                         reason.map_or_else(String::new, |reason| format!(": {reason}"))
                     )));
                 }
-                found.certs
+                native.certs
             }
         };
         let provider = Arc::clone(provider);
@@ -586,7 +586,8 @@ mod tests {
     #[test]
     fn supports_only_tls_1_2_and_1_3() {
         let count = |min: Option<&str>, max: Option<&str>| {
-            versions(min.map(str::to_owned), max.map(str::to_owned)).map(|found| found.len())
+            versions(min.map(str::to_owned), max.map(str::to_owned))
+                .map(|supported| supported.len())
         };
         assert_eq!(count(None, None), Ok(2));
         assert_eq!(count(Some("TLSv1.3"), None), Ok(1));

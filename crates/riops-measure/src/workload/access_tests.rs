@@ -113,7 +113,7 @@ fn an_update_must_find_its_rows_through_the_index() {
 
 #[test]
 fn reads_the_storage_requests_of_yugabytedb() {
-    let access = Access { dialect: Dialect::of(VERSION), ..index_scan() };
+    let access = Access { dialect: Dialect::from_version(VERSION), ..index_scan() };
     assert_eq!(
         access.explain_sql(true),
         "explain (analyze, dist, format json, costs off) execute \"read_0001\"(1, 10)"
@@ -147,9 +147,9 @@ fn an_execution_is_explained_with_its_values_and_must_keep_its_plan() {
         node["Index Cond"] = json!(condition);
         plan(&node)
     };
-    let found = executed.judge(&with_condition("(a = 7)")).unwrap();
+    let finding = executed.judge(&with_condition("(a = 7)")).unwrap();
     let shape = "Aggregate\n  Index Scan using rows_0001_asc_mykey on rows_0001";
-    assert_eq!((found.is_expected, found.outline.as_str()), (true, shape));
+    assert_eq!((finding.is_expected, finding.outline.as_str()), (true, shape));
     assert!(executed.judge(&with_condition("(a = $1)")).unwrap().is_expected);
     assert!(!executed.judge(&with_condition("")).unwrap().is_expected, "the whole index");
     let seq = json!({"Node Type": "Seq Scan", "Relation Name": "rows_0001"});
@@ -185,9 +185,9 @@ fn distinguishes_the_access_paths_of_sysbench_statements() {
     assert!(delete.judge(&plan(&modify("Delete"))).is_expected);
     assert!(!delete.judge(&plan(&modify("Update"))).is_expected);
     let seq = json!({"Node Type": "Seq Scan", "Relation Name": table});
-    let whole = access(AccessPath::SeqScan { table: table.clone() });
-    assert!(whole.judge(&plan(&seq)).is_expected);
-    assert!(!whole.judge(&plan(&scan("Index Scan"))).is_expected);
+    let full_scan = access(AccessPath::SeqScan { table: table.clone() });
+    assert!(full_scan.judge(&plan(&seq)).is_expected);
+    assert!(!full_scan.judge(&plan(&scan("Index Scan"))).is_expected);
     let range = json!({"Node Type": "Bitmap Index Scan", "Index Name": name, "Index Cond": "x"});
     let heap = |below: Value| json!({"Node Type": "Bitmap Heap Scan", "Relation Name": table, "Plans": [below]});
     let bitmap = access(AccessPath::BitmapScan(index()));
@@ -237,17 +237,17 @@ fn yugabytedb_changes_a_row_with_a_known_primary_key_without_a_scan() {
         dialect,
         ..access(AccessPath::UpdateByIndex(index_of("t", index)))
     };
-    let update = change("t_pkey", Dialect::of(VERSION));
+    let update = change("t_pkey", Dialect::from_version(VERSION));
     assert!(update.judge(&plan("Update", "t")).is_expected);
     assert!(!update.judge(&plan("Delete", "t")).is_expected);
     assert!(!update.judge(&plan("Update", "other")).is_expected);
     // Only the primary key is part of the row's address.
-    assert!(!change("t_k", Dialect::of(VERSION)).judge(&plan("Update", "t")).is_expected);
+    assert!(!change("t_k", Dialect::from_version(VERSION)).judge(&plan("Update", "t")).is_expected);
     assert!(!change("t_pkey", Dialect::default()).judge(&plan("Update", "t")).is_expected);
     // Older releases have another name for a scan of the whole table.
     let seq = json!({"Node Type": "YB Seq Scan", "Relation Name": "t"});
-    let whole = access(AccessPath::SeqScan { table: "t".to_owned() });
-    assert!(whole.judge(&json!([{ "Plan": seq }]).to_string()).is_expected);
+    let full_scan = access(AccessPath::SeqScan { table: "t".to_owned() });
+    assert!(full_scan.judge(&json!([{ "Plan": seq }]).to_string()).is_expected);
 }
 
 /// The plan of a job of Citus with these plans of its tasks, the first of which is shown.
@@ -259,19 +259,19 @@ fn citus(tasks: u64, shown: &Value) -> String {
 }
 
 #[test]
-fn the_plan_of_a_task_of_citus_is_that_of_the_statement() {
+fn the_plan_of_a_task_of_citus_is_the_plan_of_the_statement() {
     let mut shard = scan("Index Scan");
     shard["Relation Name"] = json!("rows_0001_102008");
     shard["Index Name"] = json!("rows_0001_asc_mykey_102008");
-    let found = index_scan().judge(&citus(1, &shard));
-    assert!(found.is_expected, "{}", found.outline);
+    let finding = index_scan().judge(&citus(1, &shard));
+    assert!(finding.is_expected, "{}", finding.outline);
     assert_eq!(
-        found.outline,
+        finding.outline,
         "Index Scan using rows_0001_asc_mykey on rows_0001, ((mykey >= $1) AND (mykey <= $2))"
     );
     // Several tasks are not the statement of one shard, and are shown as such.
-    let found = index_scan().judge(&citus(32, &shard));
-    assert!(found.outline.starts_with("Custom Scan\n  Index Scan using"), "{}", found.outline);
+    let finding = index_scan().judge(&citus(32, &shard));
+    assert!(finding.outline.starts_with("Custom Scan\n  Index Scan using"), "{}", finding.outline);
     let seq = json!({"Node Type": "Seq Scan", "Relation Name": "rows_0001_102008"});
     assert!(!index_scan().judge(&citus(1, &seq)).is_expected);
     let update = access(AccessPath::UpdateByIndex(index()));

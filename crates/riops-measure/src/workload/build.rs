@@ -35,7 +35,7 @@ pub trait Build {
     ///
     /// # Errors
     /// Returns [`PlanError`] if the parameters do not fit the dataset.
-    fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError>;
+    fn build(&self, target: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError>;
 }
 
 impl Build for ImportedRun {

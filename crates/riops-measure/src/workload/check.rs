@@ -40,8 +40,9 @@ impl Ledger {
         if tables <= 1 {
             return Some((done.total(), unknown.total()));
         }
-        let is_attributed = done.of(UNATTRIBUTED).is_none() && unknown.of(UNATTRIBUTED).is_none();
-        is_attributed.then(|| (done.of(table), unknown.of(table)))
+        let is_attributed =
+            done.on_table(UNATTRIBUTED).is_none() && unknown.on_table(UNATTRIBUTED).is_none();
+        is_attributed.then(|| (done.on_table(table), unknown.on_table(table)))
     }
 }
 
@@ -84,11 +85,11 @@ impl Bounds {
 }
 
 /// Returns a failed check.
-pub fn failed(name: &str, expected: &str, found: &str) -> Check {
+pub fn failed(name: &str, expected: &str, actual: &str) -> Check {
     Check {
         name: name.to_owned(),
         expected: expected.to_owned(),
-        found: found.to_owned(),
+        found: actual.to_owned(),
         ..Check::default()
     }
 }
@@ -101,18 +102,18 @@ pub fn unknown(name: &str, why: &str) -> Check {
 }
 
 /// Checks for an exact number.
-pub fn exact(name: String, expected: i128, found: i128) -> Check {
+pub fn exact(name: String, expected: i128, actual: i128) -> Check {
     Check {
         name,
         expected: expected.to_string(),
-        found: found.to_string(),
-        held: expected == found,
+        found: actual.to_string(),
+        held: expected == actual,
         ..Check::default()
     }
 }
 
 /// Checks for a number within bounds.
-pub fn between(name: String, bounds: Bounds, found: i128) -> Check {
+pub fn between(name: String, bounds: Bounds, actual: i128) -> Check {
     let Bounds { least, most, open } = bounds;
     let unresolved = match (least, most) {
         (Some(least), Some(most)) => u64::try_from(most - least).unwrap_or(u64::MAX),
@@ -132,11 +133,11 @@ pub fn between(name: String, bounds: Bounds, found: i128) -> Check {
         (None, _) => format!("unknown ({why})"),
     };
     let contradicts =
-        least.is_some_and(|least| found < least) || most.is_some_and(|most| found > most);
+        least.is_some_and(|least| actual < least) || most.is_some_and(|most| actual > most);
     Check {
         name,
         expected,
-        found: found.to_string(),
+        found: actual.to_string(),
         // Without any bound nothing was verified.
         held: !contradicts && least.is_some(),
         unresolved,
@@ -148,16 +149,16 @@ pub fn between(name: String, bounds: Bounds, found: i128) -> Check {
 mod tests {
     use super::*;
 
-    fn check(ledger: &Ledger, found: i128) -> Check {
-        between("sum".to_owned(), ledger.bounds(), found)
+    fn check(ledger: &Ledger, actual: i128) -> Check {
+        between("sum".to_owned(), ledger.bounds(), actual)
     }
 
     #[test]
     fn accepts_any_number_of_the_unknown_changes_and_names_them() {
         let ledger = Ledger { rows_changed: 100, rows_unknown: 10, ..Ledger::default() };
-        for (found, held) in [(99, false), (100, true), (110, true), (111, false)] {
-            let check = check(&ledger, found);
-            assert_eq!((check.held, check.unresolved), (held, 10), "{found}");
+        for (actual, held) in [(99, false), (100, true), (110, true), (111, false)] {
+            let check = check(&ledger, actual);
+            assert_eq!((check.held, check.unresolved), (held, 10), "{actual}");
             assert_eq!(check.expected, "100 to 110 (10 unresolved: ±10)");
         }
     }

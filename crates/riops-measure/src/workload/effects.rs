@@ -32,7 +32,7 @@ impl Default for TransactionEffects {
 impl TransactionEffects {
     /// Returns the effects on one table.
     #[inline]
-    pub fn of(table: u32, effects: Effects) -> Self {
+    pub fn on_table(table: u32, effects: Effects) -> Self {
         let mut all = Self::default();
         all.add(table, effects);
         all
@@ -146,7 +146,7 @@ impl EffectsByTable {
     }
 
     /// Returns the effects on a table.
-    pub fn of(&self, table: u32) -> Effects {
+    pub fn on_table(&self, table: u32) -> Effects {
         self.0.get(table as usize).copied().unwrap_or_default()
     }
 
@@ -172,13 +172,13 @@ impl EffectsByTable {
 
     /// Returns the effects of each table from a record. Earlier versions recorded only the `total`, which is then not
     /// attributed to a table.
-    pub fn of_record(recorded: &[TableEffects], total: Effects) -> Self {
+    pub fn from_record(recorded: &[TableEffects], total: Effects) -> Self {
         let mut all = Self::default();
         if recorded.is_empty() {
             all.add_to(UNATTRIBUTED, total);
         }
-        for each in recorded {
-            all.add_to(each.table, each.effects);
+        for entry in recorded {
+            all.add_to(entry.table, entry.effects);
         }
         all
     }
@@ -213,17 +213,20 @@ mod tests {
 
     #[test]
     fn adds_the_effects_of_each_table_separately() {
-        let mut effects = TransactionEffects::of(3, added(5));
+        let mut effects = TransactionEffects::on_table(3, added(5));
         effects.add(1, added(2));
         effects.add(3, added(1));
         assert_eq!(effects.iter().collect::<Vec<_>>(), [(3, added(6)), (1, added(2))]);
         let mut all = EffectsByTable::default();
         all.add(&effects);
-        all.add(&TransactionEffects::of(1, added(10)));
-        assert_eq!((all.of(1), all.of(2), all.of(3)), (added(12), added(0), added(6)));
+        all.add(&TransactionEffects::on_table(1, added(10)));
+        assert_eq!(
+            (all.on_table(1), all.on_table(2), all.on_table(3)),
+            (added(12), added(0), added(6))
+        );
         assert_eq!(all.total(), added(18));
         all.remove(&effects);
-        assert_eq!((all.of(1), all.of(3)), (added(10), added(0)));
+        assert_eq!((all.on_table(1), all.on_table(3)), (added(10), added(0)));
         let json = serde_json::to_string(&all).unwrap();
         assert_eq!(json, r#"{"1":{"inserted":0,"reinserted":0,"deleted":0,"added":10}}"#);
         let read: EffectsByTable = serde_json::from_str(&json).unwrap();

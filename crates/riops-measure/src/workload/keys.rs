@@ -29,9 +29,9 @@ pub enum Purpose {
     Texts,
 }
 
-/// Returns the random stream for a purpose and a number (of a table or a session), derived from `seed`.
-pub fn stream(seed: u64, purpose: Purpose, number: u64) -> Xoshiro256PlusPlus {
-    Xoshiro256PlusPlus::seed_from_u64(mix(mix(mix(seed) ^ (purpose as u64 + 1)) ^ number))
+/// Returns the random stream for a purpose and an index (of a table or a session), derived from `seed`.
+pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(mix(mix(mix(seed) ^ (purpose as u64 + 1)) ^ index))
 }
 
 /// The increment of `SplitMix64`: 2^64 divided by the golden ratio.
@@ -137,7 +137,7 @@ impl RangePicker {
 
     /// Returns the key at a relative position from 0 to 1.
     fn at(&self, position: f64) -> u64 {
-        whole(self.starts as f64 * position).min(self.starts - 1) + 1
+        integer_part(self.starts as f64 * position).min(self.starts - 1) + 1
     }
 
     /// Draws the first key of the next range.
@@ -154,7 +154,7 @@ impl RangePicker {
             }
             Kind::Pareto { power } => self.at(rng.random::<f64>().powf(*power)),
             Kind::Zipfian { ranks, keys } => {
-                1 + keys.get(whole(ranks.sample(rng)).clamp(1, self.starts) - 1)
+                1 + keys.get(integer_part(ranks.sample(rng)).clamp(1, self.starts) - 1)
             }
             Kind::Hotspot { hot, probability } => {
                 let cold = self.starts - hot;
@@ -170,14 +170,14 @@ impl RangePicker {
 
 /// Returns a fraction of `count`, rounded, at least 1 and at most `count`.
 fn share(count: u64, fraction: f64) -> u64 {
-    whole((count as f64 * fraction).round()).clamp(1, count)
+    integer_part((count as f64 * fraction).round()).clamp(1, count)
 }
 
-/// Returns the integer part of a number that is not negative.
+/// Returns the integer part of a value that is not negative.
 #[inline]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
-pub(super) fn whole(number: f64) -> u64 {
-    number as u64
+pub(super) fn integer_part(value: f64) -> u64 {
+    value as u64
 }
 
 #[cfg(test)]
@@ -190,9 +190,9 @@ mod tests {
         #[test]
         fn a_permutation_contains_every_number_once(count in 1u64..3_000, seed in any::<u64>()) {
             let permutation = Permutation::new(count, seed);
-            let mut found: Vec<_> = (0..count).map(|position| permutation.get(position)).collect();
-            found.sort_unstable();
-            prop_assert!(found.iter().copied().eq(0..count));
+            let mut numbers: Vec<_> = (0..count).map(|position| permutation.get(position)).collect();
+            numbers.sort_unstable();
+            prop_assert!(numbers.iter().copied().eq(0..count));
         }
 
         #[test]
@@ -223,38 +223,38 @@ mod tests {
     fn frequencies(distribution: Distribution, rows: u64, batch: u64) -> BTreeMap<u64, u32> {
         let picker = RangePicker::new(distribution, rows, batch, 7);
         let mut rng = stream(7, Purpose::Ranges, 0);
-        let mut found = BTreeMap::new();
+        let mut counts = BTreeMap::new();
         for _ in 0..20_000 {
-            *found.entry(picker.pick(&mut rng)).or_insert(0) += 1;
+            *counts.entry(picker.pick(&mut rng)).or_insert(0) += 1;
         }
-        found
+        counts
     }
 
     #[test]
     fn uniform_draws_every_range_equally_often() {
-        let found = frequencies(Distribution::Uniform, 10, 3);
-        assert!(found.keys().copied().eq(1..=8));
+        let counts = frequencies(Distribution::Uniform, 10, 3);
+        assert!(counts.keys().copied().eq(1..=8));
         // 20,000 draws over 8 ranges: 2,500 each, standard deviation 47; six of those.
-        assert!(found.values().all(|&count| count.abs_diff(2_500) < 285), "{found:?}");
-        let whole = frequencies(Distribution::Uniform, 10, 10);
-        assert!(whole.keys().copied().eq([1]));
+        assert!(counts.values().all(|&count| count.abs_diff(2_500) < 285), "{counts:?}");
+        let single_range = frequencies(Distribution::Uniform, 10, 10);
+        assert!(single_range.keys().copied().eq([1]));
     }
 
     #[test]
     fn a_hotspot_gets_its_share_of_the_accesses() {
         let distribution = Distribution::Hotspot { keys_percent: 20.0, accesses_percent: 80.0 };
-        let found = frequencies(distribution, 100, 1);
-        let hot: u32 = found.range(1..=20).map(|(_, count)| count).sum();
+        let counts = frequencies(distribution, 100, 1);
+        let hot: u32 = counts.range(1..=20).map(|(_, count)| count).sum();
         // 16,000 expected, standard deviation 57; six of those.
         assert!(hot.abs_diff(16_000) < 340, "{hot}");
-        assert_eq!(found.len(), 100);
+        assert_eq!(counts.len(), 100);
     }
 
     #[test]
     fn sysbench_distributions_have_the_expected_shares() {
         let within = |distribution, keys: std::ops::RangeInclusive<u64>| {
-            let found = frequencies(distribution, 1_000, 1);
-            f64::from(found.range(keys).map(|(_, count)| count).sum::<u32>()) / 20_000.0
+            let counts = frequencies(distribution, 1_000, 1);
+            f64::from(counts.range(keys).map(|(_, count)| count).sum::<u32>()) / 20_000.0
         };
         // 75 % of the draws plus 4.8 % of the others fall on the ten keys in the middle: the mean of twelve
         // has a standard deviation of 83 keys. The standard deviation of the share is 0.3 %.
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn zipfian_frequencies_follow_the_power_law() {
-        let found = frequencies(Distribution::Zipfian { theta: 1.0 }, 1_000, 1);
-        let mut counts: Vec<_> = found.values().copied().collect();
+        let frequencies_by_key = frequencies(Distribution::Zipfian { theta: 1.0 }, 1_000, 1);
+        let mut counts: Vec<_> = frequencies_by_key.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         // The first rank gets 1/H(1000) = 13.4 % of the draws, the second rank half of that.
         let (first, second) = (f64::from(counts[0]), f64::from(counts[1]));
@@ -278,8 +278,8 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_reproducible_and_differ_by_seed_purpose_and_number() {
-        let draw = |seed, purpose, number| stream(seed, purpose, number).random::<u64>();
+    fn streams_are_reproducible_and_differ_by_seed_purpose_and_index() {
+        let draw = |seed, purpose, index| stream(seed, purpose, index).random::<u64>();
         let first = draw(1, Purpose::Ranges, 0);
         assert_eq!(first, draw(1, Purpose::Ranges, 0));
         assert_ne!(first, draw(1, Purpose::Ranges, 1));

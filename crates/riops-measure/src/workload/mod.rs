@@ -74,7 +74,7 @@ pub trait Workload {
 
     /// Returns the dataset as the run will leave it, if later runs depend on the change; `None` if nothing
     /// changes.
-    fn dataset_after_run(&self, _found: &DatasetPlan) -> Option<DatasetPlan> {
+    fn dataset_after_run(&self, _existing: &DatasetPlan) -> Option<DatasetPlan> {
         None
     }
 
@@ -329,7 +329,7 @@ pub struct Stage {
 
 impl Stage {
     /// Creates a stage without operations from its sessions, whose statements EXPLAIN knows by name if they are prepared.
-    fn of(plan: &Plan, session: impl Fn(u32) -> SessionPlan) -> Self {
+    fn with_sessions(plan: &Plan, session: impl Fn(u32) -> SessionPlan) -> Self {
         Self {
             sessions: (0..plan.sessions).map(session).collect(),
             explain_by_name: plan.protocol == Protocol::Prepared,
@@ -367,8 +367,8 @@ impl Stage {
 pub struct ScriptCommand {
     /// The operation of its script, from 0.
     pub operation: usize,
-    /// Number in its script, from 1.
-    pub number: usize,
+    /// Position in its script, from 1.
+    pub ordinal: usize,
     /// Its first line.
     pub title: String,
     /// Whether it takes time that is measured: a statement, or a wait.

@@ -25,7 +25,7 @@ impl Statement {
 
 /// Returns a list of parameters, such as `$7, $8, $9`.
 pub(super) fn parameters(first: usize, count: usize) -> String {
-    let all: Vec<_> = (first..first + count).map(|number| format!("${number}")).collect();
+    let all: Vec<_> = (first..first + count).map(|position| format!("${position}")).collect();
     all.join(", ")
 }
 
@@ -50,23 +50,23 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// In statements of riops every `$` begins a parameter.
-    fn of(sql: &str) -> Self {
+    fn split(sql: &str) -> Self {
         let mut parts = sql.split('$');
         let mut text = parts.next().unwrap_or_default().to_owned();
         let mut pieces = Vec::new();
         for part in parts {
             let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-            let (number, rest) = part.split_at(digits);
-            let number = number.parse::<usize>().unwrap_or(1).saturating_sub(1);
-            pieces.push((std::mem::replace(&mut text, rest.to_owned()), number));
+            let (position, rest) = part.split_at(digits);
+            let position = position.parse::<usize>().unwrap_or(1).saturating_sub(1);
+            pieces.push((std::mem::replace(&mut text, rest.to_owned()), position));
         }
         Self { pieces, tail: text }
     }
 
     pub(super) fn write(&self, out: &mut String, mut literal: impl FnMut(usize, &mut String)) {
-        for (text, number) in &self.pieces {
+        for (text, position) in &self.pieces {
             out.push_str(text);
-            literal(*number, out);
+            literal(*position, out);
         }
         out.push_str(&self.tail);
     }
@@ -75,8 +75,8 @@ impl Pieces {
 /// Returns the statement with its parameters replaced by these literals.
 pub fn with_literals(sql: &str, parameters: &[String]) -> String {
     let mut text = String::new();
-    Pieces::of(sql).write(&mut text, |number, out| {
-        out.push_str(parameters.get(number).map_or("", String::as_str));
+    Pieces::split(sql).write(&mut text, |position, out| {
+        out.push_str(parameters.get(position).map_or("", String::as_str));
     });
     text
 }
@@ -105,7 +105,7 @@ impl Statements {
         let list = statements
             .into_iter()
             .map(|statement| {
-                let pieces = Pieces::of(&statement.sql);
+                let pieces = Pieces::split(&statement.sql);
                 // The extended protocol executes the unnamed statement.
                 let name = if protocol == Protocol::Extended { "" } else { &statement.name };
                 let execution = Execution::new(name, statement.parameter_types.len());

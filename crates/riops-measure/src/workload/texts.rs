@@ -33,8 +33,8 @@ impl Texts {
         let words = self.length.div_ceil(WORD) as u64;
         let mut state =
             mix(self.seed ^ key).wrapping_add(GOLDEN_GAMMA.wrapping_mul(column * words));
-        let (whole, rest) = out.as_chunks_mut::<WORD>();
-        for word in whole {
+        let (full_words, rest) = out.as_chunks_mut::<WORD>();
+        for word in full_words {
             *word = letters(mix(state)).to_le_bytes();
             state = state.wrapping_add(GOLDEN_GAMMA);
         }

@@ -155,7 +155,7 @@ impl Transaction {
             }
             literals.clear();
             write(&mut Values::literals(literals));
-            return pieces.write(sql, |number, out| out.push_str(literals.get(number)));
+            return pieces.write(sql, |position, out| out.push_str(literals.get(position)));
         }
         let out = &mut self.bytes;
         let parsed = match self.known.protocol {
@@ -285,7 +285,7 @@ impl Transaction {
 
     /// Returns the expected effects of the transaction.
     pub fn expected_effects(&self) -> TransactionEffects {
-        self.effects().iter().fold(TransactionEffects::default(), |all, each| all.and(*each))
+        self.effects().iter().fold(TransactionEffects::default(), |all, effects| all.and(*effects))
     }
 
     /// Returns the expected effects of each step that changes something.
@@ -294,8 +294,8 @@ impl Transaction {
     }
 
     /// Returns the expected effects of a step; `None` if it changes nothing.
-    pub fn step_effects(&self, number: usize) -> Option<TransactionEffects> {
-        let position = self.steps.get(number)?.effects?;
+    pub fn step_effects(&self, index: usize) -> Option<TransactionEffects> {
+        let position = self.steps.get(index)?.effects?;
         self.extras.effects.get(position as usize).copied()
     }
 
@@ -311,9 +311,9 @@ impl Transaction {
 
     /// Returns the bytes of a step and its number of statements.
     #[inline]
-    pub fn step(&self, number: usize) -> (&[u8], u32) {
-        let start = number.checked_sub(1).and_then(|before| self.steps.get(before));
-        let Step { end, statements, .. } = self.steps.get(number).copied().unwrap_or_default();
+    pub fn step(&self, index: usize) -> (&[u8], u32) {
+        let start = index.checked_sub(1).and_then(|before| self.steps.get(before));
+        let Step { end, statements, .. } = self.steps.get(index).copied().unwrap_or_default();
         let bytes = self.bytes.get(start.map_or(0, |step| step.end)..end);
         (bytes.unwrap_or_default(), statements)
     }

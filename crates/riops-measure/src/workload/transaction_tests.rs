@@ -69,15 +69,15 @@ fn the_steps_of_a_transaction_are_its_bytes() {
         tx.end_step();
         assert_eq!((tx.steps(), tx.statements()), (2, 3));
         let mut all = Vec::new();
-        for (number, expected) in kinds.iter().enumerate() {
-            let (bytes, statements) = tx.step(number);
-            let mut found = String::new();
+        for (step, expected) in kinds.iter().enumerate() {
+            let (bytes, statements) = tx.step(step);
+            let mut tags = String::new();
             let mut rest = bytes;
             while let Some((frame, later)) = frame::split(rest, FRAME_BYTES_MAX).unwrap() {
-                found.push(char::from(frame.tag));
+                tags.push(char::from(frame.tag));
                 rest = later;
             }
-            assert_eq!((found.as_str(), statements as usize), (*expected, number + 1));
+            assert_eq!((tags.as_str(), statements as usize), (*expected, step + 1));
             all.extend_from_slice(bytes);
         }
         assert_eq!((all.as_slice(), tx.step(2)), (tx.bytes(), (&[][..], 0)));

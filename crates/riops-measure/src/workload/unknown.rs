@@ -37,8 +37,8 @@ pub struct TransactionId {
     pub stage: usize,
     /// Number of the session, from 0.
     pub session: u64,
-    /// Number of the transaction in the session, from 0.
-    pub number: u64,
+    /// Position of the transaction in the session, from 0.
+    pub position: u64,
     /// Number of the step if each step commits separately.
     pub step: Option<usize>,
 }
@@ -86,7 +86,7 @@ pub enum Resolution {
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     /// Position of the transaction in the list.
-    of: usize,
+    position: usize,
     table: u32,
     version: Version,
     /// Whether another transaction of the run writes the same rows.
@@ -104,20 +104,20 @@ pub struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// Collects the evidence. `found` are the versions of the rows of each mark of each transaction. `start`
+    /// Collects the evidence. `all_versions` are the versions of the rows of each mark of each transaction. `start`
     /// is the first transaction id that was assigned after the run began.
-    pub fn new(unknown: &'a [Unknown], found: &[Vec<Vec<Version>>], start: u32) -> Self {
+    pub fn new(unknown: &'a [Unknown], all_versions: &[Vec<Vec<Version>>], start: u32) -> Self {
         let mut untouched = vec![false; unknown.len()];
         let mut candidates = Vec::new();
-        for (of, (transaction, versions)) in unknown.iter().zip(found).enumerate() {
+        for (position, (transaction, versions)) in unknown.iter().zip(all_versions).enumerate() {
             for (mark, versions) in transaction.marks.iter().zip(versions) {
                 let is_old = |version: &&Version| !is_since(version.writer, start);
                 let missing = mark.inserts && versions.is_empty();
-                if let Some(untouched) = untouched.get_mut(of) {
+                if let Some(untouched) = untouched.get_mut(position) {
                     *untouched |= missing || versions.iter().any(|version| is_old(&version));
                 }
                 candidates.extend(versions.iter().filter(|version| !is_old(version)).map(
-                    |&version| Candidate { of, table: mark.table, version, is_shared: false },
+                    |&version| Candidate { position, table: mark.table, version, is_shared: false },
                 ));
             }
         }
@@ -131,21 +131,21 @@ impl<'a> Evidence<'a> {
     }
 
     /// Notes a transaction of the run: versions of rows that it writes too are no proof.
-    pub fn note(&mut self, stage: usize, session: u64, number: u64, marks: &[(usize, Mark)]) {
+    pub fn note(&mut self, stage: usize, session: u64, position: u64, marks: &[(usize, Mark)]) {
         for (_, mark) in marks {
             let from = (mark.table, mark.first);
-            let position = self
+            let start = self
                 .candidates
                 .partition_point(|candidate| (candidate.table, candidate.version.first) < from);
-            for candidate in self.candidates.get_mut(position..).unwrap_or_default() {
+            for candidate in self.candidates.get_mut(start..).unwrap_or_default() {
                 if (candidate.table, candidate.version.first) > (mark.table, mark.last) {
                     break;
                 }
-                let Some(Unknown { origin, .. }) = self.transactions.get(candidate.of) else {
+                let Some(Unknown { origin, .. }) = self.transactions.get(candidate.position) else {
                     continue;
                 };
                 let is_same =
-                    (origin.stage, origin.session, origin.number) == (stage, session, number);
+                    (origin.stage, origin.session, origin.position) == (stage, session, position);
                 let last = candidate.version.last;
                 // The rows of one version may be written by several statements of a transaction.
                 candidate.is_shared |= marks.iter().any(|(step, mark)| {
@@ -161,15 +161,16 @@ impl<'a> Evidence<'a> {
     /// Returns the outcome of each transaction, in the order of the list.
     pub fn outcomes(&self) -> Vec<Resolution> {
         let untouched = self.transactions.iter().zip(&self.untouched);
-        let of_each = |(of, (each, untouched)): (usize, (&Unknown, &bool))| {
-            self.outcome(of, each.has_exact_effects, *untouched)
+        let resolve = |(position, (unknown, untouched)): (usize, (&Unknown, &bool))| {
+            self.outcome(position, unknown.has_exact_effects, *untouched)
         };
-        untouched.enumerate().map(of_each).collect()
+        untouched.enumerate().map(resolve).collect()
     }
 
-    fn outcome(&self, of: usize, is_exact: bool, untouched: bool) -> Resolution {
-        let own = |candidate: &&Candidate| candidate.of == of && !candidate.is_shared;
-        let mut writers = self.candidates.iter().filter(own).map(|each| each.version.writer);
+    fn outcome(&self, position: usize, is_exact: bool, untouched: bool) -> Resolution {
+        let own = |candidate: &&Candidate| candidate.position == position && !candidate.is_shared;
+        let mut writers =
+            self.candidates.iter().filter(own).map(|candidate| candidate.version.writer);
         let writer = writers.next();
         // Both proofs, or two writers: something else has written the rows.
         let is_contradictory =
@@ -200,8 +201,8 @@ mod tests {
         Mark { table: 1, first, last, inserts: false }
     }
 
-    fn unknown(number: u64, marks: Vec<Mark>) -> Unknown {
-        let origin = TransactionId { stage: 0, session: 0, number, step: None };
+    fn unknown(position: u64, marks: Vec<Mark>) -> Unknown {
+        let origin = TransactionId { stage: 0, session: 0, position, step: None };
         let effects = TransactionEffects::default();
         Unknown { origin, operation: 1, rows: 10, effects, has_exact_effects: true, marks }
     }
@@ -212,32 +213,32 @@ mod tests {
 
     /// Returns the outcome of transaction 7, which writes the keys 11 to 20, while the others of the run write
     /// these ranges.
-    fn outcome(found: Vec<Version>, others: &[(i64, i64)]) -> Resolution {
+    fn outcome(versions: Vec<Version>, others: &[(i64, i64)]) -> Resolution {
         let list = [unknown(7, vec![mark(11, 20)])];
-        let mut evidence = Evidence::new(&list, &[vec![found]], START);
+        let mut evidence = Evidence::new(&list, &[vec![versions]], START);
         evidence.note(0, 0, 7, &[(0, mark(11, 20))]);
-        for (number, (first, last)) in (8..).zip(others) {
-            evidence.note(0, 0, number, &[(0, mark(*first, *last))]);
+        for (position, (first, last)) in (8..).zip(others) {
+            evidence.note(0, 0, position, &[(0, mark(*first, *last))]);
         }
         evidence.outcomes()[0]
     }
 
     #[test]
     fn a_row_from_before_the_run_proves_that_nothing_was_applied() {
-        let found = vec![version(11, 15, 900), version(16, 20, 1_200)];
-        assert_eq!(outcome(found, &[(16, 25)]), Resolution::NotApplied);
+        let versions = vec![version(11, 15, 900), version(16, 20, 1_200)];
+        assert_eq!(outcome(versions, &[(16, 25)]), Resolution::NotApplied);
         // Ids from before a wraparound are old.
         assert_eq!(outcome(vec![version(11, 20, u32::MAX)], &[]), Resolution::NotApplied);
     }
 
     #[test]
     fn a_version_that_no_other_transaction_writes_proves_that_it_was_applied() {
-        let found = || vec![version(11, 15, 1_100), version(16, 20, 1_200)];
-        assert_eq!(outcome(found(), &[(16, 25)]), Resolution::Applied);
+        let versions = || vec![version(11, 15, 1_100), version(16, 20, 1_200)];
+        assert_eq!(outcome(versions(), &[(16, 25)]), Resolution::Applied);
         // Another transaction may have written the first rows, but not all rows of the version.
-        assert_eq!(outcome(found(), &[(5, 14), (16, 25)]), Resolution::Applied);
-        assert_eq!(outcome(found(), &[(6, 15), (16, 25)]), Resolution::Unresolved);
-        assert_eq!(outcome(found(), &[(16, 25), (11, 20)]), Resolution::Unresolved);
+        assert_eq!(outcome(versions(), &[(5, 14), (16, 25)]), Resolution::Applied);
+        assert_eq!(outcome(versions(), &[(6, 15), (16, 25)]), Resolution::Unresolved);
+        assert_eq!(outcome(versions(), &[(16, 25), (11, 20)]), Resolution::Unresolved);
     }
 
     #[test]
@@ -272,8 +273,8 @@ mod tests {
         let inserts = Mark { inserts: true, ..mark(-5, -5) };
         let list =
             [unknown(0, vec![inserts]), unknown(1, vec![Mark { first: -6, last: -6, ..inserts }])];
-        let found = [vec![vec![version(-5, -5, 1_001)]], vec![Vec::new()]];
-        let evidence = Evidence::new(&list, &found, START);
+        let versions = [vec![vec![version(-5, -5, 1_001)]], vec![Vec::new()]];
+        let evidence = Evidence::new(&list, &versions, START);
         assert_eq!(evidence.outcomes(), [Resolution::Applied, Resolution::NotApplied]);
     }
 

@@ -31,10 +31,10 @@ impl Literals {
         self.ends.clear();
     }
 
-    /// Returns the literal with this number, from 0.
-    pub(super) fn get(&self, number: usize) -> &str {
-        let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
-        let end = self.ends.get(number).copied().unwrap_or_default();
+    /// Returns the literal at this position, from 0.
+    pub(super) fn get(&self, index: usize) -> &str {
+        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        let end = self.ends.get(index).copied().unwrap_or_default();
         let bytes = self.text.get(start.unwrap_or(0)..end).unwrap_or_default();
         std::str::from_utf8(bytes).unwrap_or_default()
     }
@@ -43,7 +43,7 @@ impl Literals {
         self.ends.push(self.text.len());
     }
 
-    fn number(&mut self, value: i64) {
+    fn write_number(&mut self, value: i64) {
         // Writing to a Vec cannot fail.
         let _ = write!(self.text, "{value}");
         self.end();
@@ -91,12 +91,12 @@ impl<'a> Values<'a> {
         match &mut self.form {
             Form::Binary(out) => {
                 let mut bytes = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0];
-                if let Some(number) = bytes.last_chunk_mut() {
-                    *number = value.to_be_bytes();
+                if let Some(slot) = bytes.last_chunk_mut() {
+                    *slot = value.to_be_bytes();
                 }
                 out.extend_from_slice(&bytes);
             }
-            Form::Literals(literals) => literals.number(value),
+            Form::Literals(literals) => literals.write_number(value),
         }
     }
 
@@ -104,7 +104,7 @@ impl<'a> Values<'a> {
     pub fn int(&mut self, value: i32) {
         match &mut self.form {
             Form::Binary(out) => int(out, value),
-            Form::Literals(literals) => literals.number(value.into()),
+            Form::Literals(literals) => literals.write_number(value.into()),
         }
     }
 
@@ -145,23 +145,24 @@ impl<'a> Values<'a> {
     }
 
     /// Appends a `text[]` of `count` texts of `length` letters and digits. `fill` writes each text, given its
-    /// number from 0.
+    /// position from 0.
     pub fn texts(&mut self, count: usize, length: usize, mut fill: impl FnMut(usize, &mut [u8])) {
         match &mut self.form {
             Form::Binary(out) => {
                 let written = frontend::array(out, TEXT_OID, count, |out| {
-                    (0..count).for_each(|number| text(out, length, |bytes| fill(number, bytes)));
+                    (0..count)
+                        .for_each(|position| text(out, length, |bytes| fill(position, bytes)));
                     Ok(())
                 });
                 self.error = self.error.take().or(written.err());
             }
             Form::Literals(literals) => {
                 literals.text.extend_from_slice(b"'{");
-                for number in 0..count {
-                    if number > 0 {
+                for position in 0..count {
+                    if position > 0 {
                         literals.text.push(b',');
                     }
-                    append(&mut literals.text, length, |bytes| fill(number, bytes));
+                    append(&mut literals.text, length, |bytes| fill(position, bytes));
                 }
                 literals.text.extend_from_slice(b"}'::text[]");
                 literals.end();
@@ -171,8 +172,8 @@ impl<'a> Values<'a> {
 }
 
 /// Converts a key, an id or a value of `k` to the type of its column. Plans do not allow larger numbers.
-pub(super) fn int_of(number: u64) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
+pub(super) fn int_of(value: u64) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
 }
 
 /// Appends the length and the bytes of an `int`.

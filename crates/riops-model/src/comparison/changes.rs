@@ -177,12 +177,12 @@ fn values(runs: &[&Record]) -> BTreeMap<(Topic, String), BTreeSet<String>> {
     let keys: BTreeSet<_> = all.iter().flat_map(BTreeMap::keys).cloned().collect();
     keys.into_iter()
         .map(|key| {
-            let of = |(each, run): (&Properties, &&Record)| {
+            let value = |(properties, run): (&Properties, &&Record)| {
                 let is_known = key.0 != Topic::Schema || has_table(run, &key.1);
                 let absent = (run.imported.is_none() && is_known).then(|| ABSENT.to_owned());
-                each.get(&key).cloned().or(absent)
+                properties.get(&key).cloned().or(absent)
             };
-            let values = all.iter().zip(runs).filter_map(of).collect();
+            let values = all.iter().zip(runs).filter_map(value).collect();
             (key, values)
         })
         .collect()
@@ -316,12 +316,12 @@ fn flatten(path: &str, value: &Value, flat: &mut Vec<(String, String)>) {
 
 /// The plans that were found for each statement, as one line each.
 fn access_paths(record: &Record, all: &mut Properties) {
-    let mut found: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut plans_by_statement: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for access in record.accesses.iter().filter(|access| access.error.is_none()) {
         let nodes: Vec<_> = access.found.lines().map(str::trim).collect();
-        found.entry(&access.statement).or_default().insert(nodes.join(" > "));
+        plans_by_statement.entry(&access.statement).or_default().insert(nodes.join(" > "));
     }
-    for (statement, plans) in found {
+    for (statement, plans) in plans_by_statement {
         all.insert((Topic::AccessPath, statement.to_owned()), joined(&plans));
     }
 }
@@ -338,7 +338,7 @@ fn bottlenecks(record: &Record, all: &mut Properties) {
 /// Whether each stage was steady, who held locks for which it waited, and whether it achieved its rate.
 fn judgments(record: &Record, all: &mut Properties) {
     for stage in &record.stages {
-        let is_steady = stage.session_loop.steadiness.map(|found| found.steady);
+        let is_steady = stage.session_loop.steadiness.map(|steadiness| steadiness.steady);
         let steady = is_steady.map(|steady| ("steady", if steady { "yes" } else { "no" }));
         let rate = stage.rate_verdict().map(|verdict| ("rate", verdict.as_str()));
         let blockers = foreign_blockers(stage);
@@ -354,9 +354,10 @@ fn judgments(record: &Record, all: &mut Properties) {
 fn foreign_blockers(stage: &StageRecord) -> Option<String> {
     let waiting = stage.lock_share()?;
     let blockers = &stage.probes.as_ref()?.blockers;
-    let others = blockers.iter().filter(|each| !each.is_own && each.share * waiting >= WAIT_POINTS);
+    let others =
+        blockers.iter().filter(|blocker| !blocker.is_own && blocker.share * waiting >= WAIT_POINTS);
     let names: BTreeSet<String> =
-        others.map(|each| format!("{} ({})", each.name, each.state)).collect();
+        others.map(|blocker| format!("{} ({})", blocker.name, blocker.state)).collect();
     (!names.is_empty()).then(|| joined(&names))
 }
 
@@ -364,15 +365,15 @@ fn foreign_blockers(stage: &StageRecord) -> Option<String> {
 fn wait_changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     let (of_a, of_b) = (waits(a), waits(b));
     let keys: BTreeSet<_> = of_a.keys().chain(of_b.keys()).collect();
-    let found = |key: &(String, String)| {
+    let shares = |key: &(String, String)| {
         let (in_a, in_b) = (of_a.get(key), of_b.get(key));
-        let share = |found: Option<&(String, f64)>| found.map_or(0.0, |(_, share)| *share);
+        let share = |wait: Option<&(String, f64)>| wait.map_or(0.0, |(_, share)| *share);
         let (name, _) = in_b.or(in_a)?;
         Some(((key.0.clone(), name.clone()), share(in_a), share(in_b)))
     };
     let mut changes: Vec<_> = keys
         .into_iter()
-        .filter_map(found)
+        .filter_map(shares)
         .filter(|(_, in_a, in_b)| (in_a - in_b).abs() >= WAIT_POINTS)
         .collect();
     // Only if both groups were sampled.
@@ -468,10 +469,13 @@ mod tests {
             record
         };
         let (a, b, same) = (with(0.62), with(0.01), with(0.58));
-        let found = changes(&[&a], &[&b]);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!((found[0].topic, found[0].name.as_str()), (Topic::WaitEvent, "IO:DataFileRead"));
-        assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("62%", "1.0%"));
+        let differences = changes(&[&a], &[&b]);
+        assert_eq!(differences.len(), 1, "{differences:?}");
+        assert_eq!(
+            (differences[0].topic, differences[0].name.as_str()),
+            (Topic::WaitEvent, "IO:DataFileRead")
+        );
+        assert_eq!((differences[0].a.as_str(), differences[0].b.as_str()), ("62%", "1.0%"));
         assert_eq!(changes(&[&a], &[&same]), []);
     }
 
@@ -493,19 +497,22 @@ mod tests {
             record
         };
         assert_eq!(changes(&[&with("IO:WALSync", 0.5)], &[&with("IO:WalSync", 0.52)]), []);
-        let found = changes(&[&with("IO:WALSync", 0.5)], &[&with("IO:WalSync", 0.9)]);
-        assert_eq!((found[0].name.as_str(), found[0].a.as_str()), ("IO:WalSync", "50%"));
+        let differences = changes(&[&with("IO:WALSync", 0.5)], &[&with("IO:WalSync", 0.9)]);
+        assert_eq!(
+            (differences[0].name.as_str(), differences[0].a.as_str()),
+            ("IO:WalSync", "50%")
+        );
     }
 
     #[test]
     fn a_setting_that_is_not_recorded_has_its_default() {
         let (a, mut b) = (example_record(), example_record());
         b.target.settings.insert("random_page_cost".to_owned(), "400".to_owned());
-        let found = changes(&[&a], &[&b]);
-        assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("default", "400"));
+        let differences = changes(&[&a], &[&b]);
+        assert_eq!((differences[0].a.as_str(), differences[0].b.as_str()), ("default", "400"));
         b.target.setting_defaults.insert("random_page_cost".to_owned(), "4".to_owned());
-        let found = changes(&[&a], &[&b]);
-        assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("4 (default)", "400"));
+        let differences = changes(&[&a], &[&b]);
+        assert_eq!((differences[0].a.as_str(), differences[0].b.as_str()), ("4 (default)", "400"));
     }
 
     #[test]
@@ -514,8 +521,11 @@ mod tests {
         for access in &mut b.accesses {
             access.found = "Seq Scan on rows_0001".to_owned();
         }
-        let found = changes(&[&a], &[&b]);
-        assert!(found.iter().all(|change| change.topic == Topic::AccessPath), "{found:?}");
-        assert!(found[0].b.contains("Seq Scan"), "{found:?}");
+        let differences = changes(&[&a], &[&b]);
+        assert!(
+            differences.iter().all(|change| change.topic == Topic::AccessPath),
+            "{differences:?}"
+        );
+        assert!(differences[0].b.contains("Seq Scan"), "{differences:?}");
     }
 }

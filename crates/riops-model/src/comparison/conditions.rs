@@ -13,48 +13,51 @@ pub(super) fn of_stage(several: bool, stage: &str, name: &str) -> String {
 /// A measured condition.
 struct Condition {
     name: &'static str,
-    of: fn(&Record, &StageRecord) -> Option<f64>,
+    value: fn(&Record, &StageRecord) -> Option<f64>,
     /// Smallest difference that is shown: repeated runs differ by less.
     least: f64,
     text: fn(f64) -> String,
 }
 
 /// Returns a condition that is a share and is shown if it differs by at least five points.
-const fn share(name: &'static str, of: fn(&Record, &StageRecord) -> Option<f64>) -> Condition {
-    Condition { name, of, least: 0.05, text: percent }
+const fn share(name: &'static str, value: fn(&Record, &StageRecord) -> Option<f64>) -> Condition {
+    Condition { name, value, least: 0.05, text: percent }
 }
 
 /// Returns a condition that is a number of events in a stage. A single event in any run may be the reason.
-const fn number(name: &'static str, of: fn(&Record, &StageRecord) -> Option<f64>) -> Condition {
-    Condition { name, of, least: f64::MIN_POSITIVE, text: decimal }
+const fn event_count(
+    name: &'static str,
+    value: fn(&Record, &StageRecord) -> Option<f64>,
+) -> Condition {
+    Condition { name, value, least: f64::MIN_POSITIVE, text: decimal }
 }
 
 const CONDITIONS: [Condition; 13] = [
     share("dead rows before the run", |record, _| condition(record)?.dead_share()),
     Condition {
         name: "order of the rows (correlation)",
-        of: |record, _| condition(record)?.order_correlation,
+        value: |record, _| condition(record)?.order_correlation,
         least: 0.1,
         text: decimal,
     },
     share("neighboring rows in one block", |record, _| condition(record)?.neighbors_share),
     Condition {
         name: "size, relative to that after the preparation",
-        of: |record, _| condition(record)?.growth(),
+        value: |record, _| condition(record)?.growth(),
         least: 0.1,
         text: decimal,
     },
     share("hits in shared buffers", |_, stage| stage.io.as_ref()?.hit_ratio),
-    number("checkpoints", |_, stage| {
+    event_count("checkpoints", |_, stage| {
         let checkpoints = stage.database.as_ref()?.checkpoints?;
         Some((checkpoints.timed + checkpoints.requested) as f64)
     }),
-    number("vacuums", |_, stage| Some(stage.database.as_ref()?.row_versions?.vacuums as f64)),
+    event_count("vacuums", |_, stage| Some(stage.database.as_ref()?.row_versions?.vacuums as f64)),
     share("CPU used by other processes", |_, stage| stage.neighbors.as_ref()?.all_cpu_share()),
     share("CPU withheld by the hypervisor", |_, stage| stage.neighbors.as_ref()?.steal_share),
     Condition {
         name: "CPU time of a fixed piece of work (processor speed)",
-        of: |_, stage| stage.probes.as_ref()?.processor_work_us(),
+        value: |_, stage| stage.probes.as_ref()?.processor_work_us(),
         least: 0.5,
         text: duration_us,
     },
@@ -104,14 +107,14 @@ pub(super) fn conditions(a: &[&Record], b: &[&Record]) -> Vec<Differing> {
     let several = first.stages.len() > 1;
     let mut changes = Vec::new();
     for (position, stage) in first.stages.iter().enumerate() {
-        for each in &CONDITIONS {
-            let mean = |runs: &[&Record]| mean(each, runs, position);
+        for condition in &CONDITIONS {
+            let mean = |runs: &[&Record]| mean(condition, runs, position);
             let Some((in_a, in_b)) = mean(a).zip(mean(b)) else {
                 continue;
             };
-            let (a, b) = ((each.text)(in_a), (each.text)(in_b));
-            if (in_a - in_b).abs() >= each.least && a != b {
-                let name = of_stage(several, &stage.name, each.name);
+            let (a, b) = ((condition.text)(in_a), (condition.text)(in_b));
+            if (in_a - in_b).abs() >= condition.least && a != b {
+                let name = of_stage(several, &stage.name, condition.name);
                 changes.push(Differing { name, a, b, is_more: in_b > in_a });
             }
         }
@@ -120,8 +123,8 @@ pub(super) fn conditions(a: &[&Record], b: &[&Record]) -> Vec<Differing> {
 }
 
 /// The mean of a condition over runs; `None` if it is not known of one.
-fn mean(of: &Condition, runs: &[&Record], position: usize) -> Option<f64> {
-    let value = |run: &&Record| (of.of)(run, run.stages.get(position)?);
+fn mean(condition: &Condition, runs: &[&Record], position: usize) -> Option<f64> {
+    let value = |run: &&Record| (condition.value)(run, run.stages.get(position)?);
     let values: Vec<f64> = runs.iter().map(value).collect::<Option<_>>()?;
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -151,9 +154,11 @@ mod tests {
             record
         };
         let (quiet, other) = (with(0, 0, 0), with(2, 50, 200));
-        let found = conditions(&[&quiet], &[&other]);
-        let lines: Vec<_> =
-            found.iter().map(|of| format!("{} {} {}", of.name, of.a, of.b)).collect();
+        let differences = conditions(&[&quiet], &[&other]);
+        let lines: Vec<_> = differences
+            .iter()
+            .map(|difference| format!("{} {} {}", difference.name, difference.a, difference.b))
+            .collect();
         assert_eq!(
             lines,
             [
@@ -165,8 +170,8 @@ mod tests {
         assert_eq!(conditions(&[&quiet], &[&with(0, 5, 20)]).len(), 0);
         // A checkpoint in two of four runs is a difference.
         let some = [&quiet, &with(1, 0, 0), &quiet, &with(1, 0, 0)];
-        let found = conditions(&some, &[&quiet; 4]);
-        let [only] = found.as_slice() else { panic!("{} conditions", found.len()) };
+        let differences = conditions(&some, &[&quiet; 4]);
+        let [only] = differences.as_slice() else { panic!("{} conditions", differences.len()) };
         assert_eq!((&*only.name, &*only.a, &*only.b), ("checkpoints", "0.5", "0"));
         assert!(!only.is_more);
         // Mean of the runs of a group.

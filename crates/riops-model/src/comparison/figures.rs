@@ -135,12 +135,12 @@ pub(super) fn stages(
         };
         let both: Vec<_> = of_a.iter().chain(&of_b).copied().collect();
         let (shown, has_response) = figures_of(&both);
-        let found = of_stage(&of_a, &of_b, blocks, shown, has_response);
+        let stage_candidates = of_stage(&of_a, &of_b, blocks, shown, has_response);
         let costs = of_stage(&of_a, &of_b, blocks, Figure::costs().collect(), false);
         let name = (first.stages.len() > 1).then(|| stage.name.clone());
         let time = time_change(&blocks.pairs(&of_a, &of_b), changes);
         let profiles = [stacks(&of_a), stacks(&of_b)];
-        let of_main = found.first().and_then(|main| main.blocks.clone());
+        let of_main = stage_candidates.first().and_then(|main| main.blocks.clone());
         let histograms = [histogram(&of_a), histogram(&of_b)];
         let stage = StageComparison {
             stage: name,
@@ -151,8 +151,8 @@ pub(super) fn stages(
             blocks: of_main.unwrap_or_default(),
             histograms,
         };
-        stages.push((stage, found.len()));
-        candidates.extend(found);
+        stages.push((stage, stage_candidates.len()));
+        candidates.extend(stage_candidates);
     }
     let values: Vec<_> = candidates
         .iter()
@@ -203,16 +203,16 @@ pub fn group_figures(runs: &[&Record]) -> Vec<(Option<String>, Vec<FigureValues>
         };
         let (figures, has_response) = figures_of(&stages);
         let values = |figure: Figure| -> Option<Vec<f64>> {
-            stages.iter().map(|(record, stage)| figure.of(record, stage)).collect()
+            stages.iter().map(|(record, stage)| figure.value(record, stage)).collect()
         };
-        let found = figures
+        let measured = figures
             .into_iter()
             .filter_map(|figure| {
                 let name = name_of(figure, Some(stage), has_response);
                 Some((name, figure, values(figure)?))
             })
             .collect();
-        groups.push(((first.stages.len() > 1).then(|| stage.name.clone()), found));
+        groups.push(((first.stages.len() > 1).then(|| stage.name.clone()), measured));
     }
     groups
 }
@@ -233,8 +233,8 @@ fn stages_at<'a>(
         other.name == stage.name || is_imported(run) || is_imported(first)
     };
     let stage = |run: &'a Record| {
-        let found = run.stages.get(position).filter(|other| is_same(run, other))?;
-        Some((run, found))
+        let counterpart = run.stages.get(position).filter(|other| is_same(run, other))?;
+        Some((run, counterpart))
     };
     runs.iter().copied().map(stage).collect()
 }
@@ -280,7 +280,7 @@ fn of_stage(
     has_response: bool,
 ) -> Vec<Candidate> {
     let values = |runs: &[StageOf<'_>], figure: Figure| -> Vec<Option<f64>> {
-        runs.iter().map(|(record, stage)| figure.of(record, stage)).collect()
+        runs.iter().map(|(record, stage)| figure.value(record, stage)).collect()
     };
     let first = a.first().map(|(_, stage)| *stage);
     figures
@@ -341,7 +341,7 @@ pub(super) struct Blocks(Vec<(Vec<usize>, Vec<usize>)>);
 impl Blocks {
     /// If all runs have a block and each block has runs of both groups, those blocks; otherwise one block of all
     /// runs.
-    pub(super) fn of(a: &[&Record], b: &[&Record]) -> Self {
+    pub(super) fn from_runs(a: &[&Record], b: &[&Record]) -> Self {
         Self::tagged(a, b)
             .unwrap_or_else(|| Self(vec![((0..a.len()).collect(), (0..b.len()).collect())]))
     }
@@ -370,20 +370,23 @@ impl Blocks {
 
     /// The runs of each block.
     pub(super) fn pairs<T: Copy>(&self, a: &[T], b: &[T]) -> Vec<(Vec<T>, Vec<T>)> {
-        let of = |runs: &[T], positions: &[usize]| -> Vec<T> {
+        let pick = |runs: &[T], positions: &[usize]| -> Vec<T> {
             positions.iter().filter_map(|&position| runs.get(position).copied()).collect()
         };
-        self.0.iter().map(|(of_a, of_b)| (of(a, of_a), of(b, of_b))).collect()
+        self.0.iter().map(|(of_a, of_b)| (pick(a, of_a), pick(b, of_b))).collect()
     }
 
     /// The values of each block. `None` if a run has no value or one that is not positive: it has no logarithm.
     pub(super) fn values(&self, a: &[Option<f64>], b: &[Option<f64>]) -> Option<Vec<Block>> {
-        let of = |values: &[Option<f64>], positions: &[usize]| -> Option<Vec<f64>> {
+        let pick = |values: &[Option<f64>], positions: &[usize]| -> Option<Vec<f64>> {
             let value = |&position: &usize| {
                 values.get(position).copied().flatten().filter(|&value| value > 0.0)
             };
             positions.iter().map(value).collect()
         };
-        self.0.iter().map(|(of_a, of_b)| Some(Block { a: of(a, of_a)?, b: of(b, of_b)? })).collect()
+        self.0
+            .iter()
+            .map(|(of_a, of_b)| Some(Block { a: pick(a, of_a)?, b: pick(b, of_b)? }))
+            .collect()
     }
 }

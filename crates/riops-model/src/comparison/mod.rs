@@ -44,7 +44,7 @@ pub fn compare(
     b: Group<'_>,
     settings: &Settings,
 ) -> Result<Comparison, ComparisonError> {
-    let keys = |group: Group<'_>| group.records.iter().map(RunKey::of).collect::<Vec<_>>();
+    let keys = |group: Group<'_>| group.records.iter().map(RunKey::from_record).collect::<Vec<_>>();
     let workload = require_comparable(&keys(a), &keys(b))?;
     let throughput = |run: &Record| Figure::throughput_of(&run.plan.work);
     let mut runs = a.records.iter().chain(b.records).map(throughput);
@@ -53,7 +53,7 @@ pub fn compare(
     }
     let (runs_a, left_out_a) = usable(a)?;
     let (runs_b, left_out_b) = usable(b)?;
-    let blocks = Blocks::of(&runs_a, &runs_b);
+    let blocks = Blocks::from_runs(&runs_a, &runs_b);
     let changes = changes::changes(&runs_a, &runs_b);
     let stages = figures::stages(&runs_a, &runs_b, &blocks, &changes, settings);
     let side = |group: Group<'_>, runs: &[&Record], left_out| Side {
@@ -77,7 +77,7 @@ pub fn compare(
     Ok(comparison)
 }
 
-/// Returns what is certain if the main figure is undecided.
+/// Returns the certain differences if the main figure is undecided.
 fn undecided(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Option<Undecided> {
     let main = comparison.figures().find(|figure| figure.main)?;
     if !comparison.is_inconclusive() {
@@ -96,12 +96,9 @@ fn undecided(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Option<Un
         });
         let parts = stage.time.iter().flat_map(Certain::parts);
         let prefix = stage.stage.as_ref().map_or_else(String::new, |name| format!("{name}: "));
-        certain.extend(
-            figures
-                .chain(Certain::costs(stage))
-                .chain(parts)
-                .map(|found| Certain { name: format!("{prefix}{}", found.name), ..found }),
-        );
+        certain.extend(figures.chain(Certain::costs(stage)).chain(parts).map(|difference| {
+            Certain { name: format!("{prefix}{}", difference.name), ..difference }
+        }));
     }
     Some(Undecided::new(certain, runs_decide, a, b))
 }
@@ -109,7 +106,7 @@ fn undecided(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Option<Un
 /// Compares the stages of two groups of usable runs.
 pub(crate) fn stages_of(a: &[&Record], b: &[&Record]) -> Vec<StageComparison> {
     let changes = changes::changes(a, b);
-    figures::stages(a, b, &Blocks::of(a, b), &changes, &Settings::default())
+    figures::stages(a, b, &Blocks::from_runs(a, b), &changes, &Settings::default())
 }
 
 /// Returns the change of the time of a transaction in a stage of two groups of runs that were not measured together.

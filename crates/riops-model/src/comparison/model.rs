@@ -36,7 +36,7 @@ pub struct Comparison {
     pub changes: Vec<Change>,
     /// The figures.
     pub stages: Vec<StageComparison>,
-    /// What is certain although the main figure is undecided.
+    /// The certain differences, if the main figure is undecided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undecided: Option<Undecided>,
     /// Limits of the conclusion.

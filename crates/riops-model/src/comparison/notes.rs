@@ -9,7 +9,7 @@ use crate::figure::Figure;
 use crate::figure::Summary;
 use crate::record::{Record, StageRecord, Validity};
 use crate::stats::{Needed, Settings, warm_up};
-use crate::units::format::{number_of, percent, whole};
+use crate::units::format::{nearest_integer, number_of, percent};
 
 /// Returns the limits of the conclusion.
 pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
@@ -58,7 +58,7 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
             "{count} are too few for a comparison within them: all runs of A were compared with all runs of B"
         ));
     }
-    if !overlap(a, b) {
+    if !has_overlap(a, b) {
         notes.push(
             "the groups were measured one after the other: a drift of the machine looks like a difference"
                 .to_owned(),
@@ -103,7 +103,7 @@ pub fn sampling_note(a: &[&Record], b: &[&Record]) -> Option<String> {
     let needed_s = needed(a).into_iter().chain(needed(b)).max_by(f64::total_cmp)?;
     Some(format!(
         "the change of the time of a transaction is not known: too few samples of the sessions; measure for at least {} s",
-        whole(needed_s.ceil())
+        nearest_integer(needed_s.ceil())
     ))
 }
 
@@ -115,14 +115,14 @@ pub fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
     let slow = |runs: &[&Record]| -> BTreeSet<String> {
         let of_run = |run: &&Record| {
             let flags = run.target.compiler_flags.clone().unwrap_or_default();
-            let mut found: Vec<_> = flags
+            let mut slow_flags: Vec<_> = flags
                 .split_whitespace()
                 .filter(|flag| SLOW_FLAGS.contains(flag))
                 .map(str::to_owned)
                 .collect();
             let asserts = run.target.settings.get("debug_assertions");
-            found.extend(asserts.filter(|on| *on == "on").map(|_| "assertions".to_owned()));
-            found
+            slow_flags.extend(asserts.filter(|on| *on == "on").map(|_| "assertions".to_owned()));
+            slow_flags
         };
         runs.iter().flat_map(of_run).collect()
     };
@@ -149,7 +149,7 @@ fn merged_blocks(comparison: &Comparison) -> Option<String> {
 }
 
 /// Returns whether the two groups overlap in time.
-fn overlap(a: &[&Record], b: &[&Record]) -> bool {
+fn has_overlap(a: &[&Record], b: &[&Record]) -> bool {
     let span = |runs: &[&Record]| {
         let starts = runs.iter().map(|run| run.started_at);
         starts.clone().min().zip(starts.max())

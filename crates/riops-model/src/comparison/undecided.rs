@@ -1,4 +1,4 @@
-//! What is certain although the main figure of a comparison is undecided, and what would decide it.
+//! The certain differences of a comparison whose main figure is undecided, and the runs that would decide it.
 
 use serde::Serialize;
 
@@ -62,13 +62,13 @@ impl Undecided {
         let fewest = a.len().min(b.len());
         let further_runs = runs_decide.map(|runs| runs.saturating_sub(fewest).max(1));
         let runs = || a.iter().chain(b).copied();
-        let run_s = mean(runs().map(seconds)).unwrap_or_default();
+        let seconds_each = mean(runs().map(seconds)).unwrap_or_default();
         let disturbed = runs().filter(|run| run.is_disturbed());
         let others_cpu = mean(disturbed.filter_map(others_cpu));
         Self {
             certain,
             further_runs,
-            further_s: further_runs.map(|count| 2.0 * count as f64 * run_s),
+            further_s: further_runs.map(|count| 2.0 * count as f64 * seconds_each),
             others_cpu: others_cpu.filter(|share| *share >= OTHERS_CPU_MIN),
         }
     }

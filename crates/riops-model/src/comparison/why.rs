@@ -103,26 +103,27 @@ pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<
     let (a_us, b_us) = (mean(&|time| time.us, false), mean(&|time| time.us, true));
     let part = |part: TimePart| {
         let values = |times: &[TransactionTime]| -> Vec<f64> {
-            times.iter().map(|time| time.of(part)).collect()
+            times.iter().map(|time| time.part_us(part)).collect()
         };
         let of_blocks: Vec<_> = of_times.iter().map(|(a, b)| (values(a), values(b))).collect();
-        let found = difference(&of_blocks, ALPHA)?;
-        let interval = found
+        let change = difference(&of_blocks, ALPHA)?;
+        let interval = change
             .reach
-            .map(|reach| Interval { low: found.value - reach, high: found.value + reach });
+            .map(|reach| Interval { low: change.value - reach, high: change.value + reach });
         // One of all parts would be beyond its 95% interval by chance.
         let strict = difference(&of_blocks, ALPHA / TimePart::COUNT as f64)?;
         let is_beyond_chance = strict.reach.is_some_and(|reach| strict.value.abs() > reach);
-        let is_cause = is_beyond_chance && found.value.abs() >= CAUSE_SHARE * a_us;
-        let (a_us, b_us) = (mean(&|time| time.of(part), false), mean(&|time| time.of(part), true));
+        let is_cause = is_beyond_chance && change.value.abs() >= CAUSE_SHARE * a_us;
+        let (a_us, b_us) =
+            (mean(&|time| time.part_us(part), false), mean(&|time| time.part_us(part), true));
         (a_us != 0.0 || b_us != 0.0).then(|| PartChange {
             part,
             a_us,
             b_us,
-            change_us: found.value,
+            change_us: change.value,
             interval,
             is_cause,
-            beside: evidence.beside(part, found.value),
+            beside: evidence.beside(part, change.value),
         })
     };
     let mut parts: Vec<PartChange> = TimePart::ALL.into_iter().filter_map(part).collect();
@@ -159,11 +160,11 @@ impl Evidence<'_> {
     /// The change of a time whose parts are not known, if something may be its reason.
     fn without_parts(&self) -> Option<TimeChange> {
         let mean = |runs: &[RunStage<'_>]| {
-            let each = |(_, stage): &RunStage<'_>| {
-                let transactions = Some(stage.transactions).filter(|&number| number > 0)?;
+            let time_us = |(_, stage): &RunStage<'_>| {
+                let transactions = Some(stage.transactions).filter(|&count| count > 0)?;
                 Some(stage.database_s? * 1e6 / transactions as f64)
             };
-            let times: Vec<f64> = runs.iter().filter_map(each).collect();
+            let times: Vec<f64> = runs.iter().filter_map(time_us).collect();
             (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
         };
         let (a_us, b_us) = (mean(&self.a)?, mean(&self.b)?);
@@ -189,8 +190,8 @@ impl Evidence<'_> {
             TimePart::ALL.into_iter().any(|part| is_cause(change, part))
                 && agrees(change, change_us)
         };
-        let of = |topic| self.changes.iter().filter(move |change| change.topic == topic);
-        let all = topics.into_iter().flat_map(of).filter(may_be);
+        let of_topic = |topic| self.changes.iter().filter(move |change| change.topic == topic);
+        let all = topics.into_iter().flat_map(of_topic).filter(may_be);
         all.map(Change::text).take(BESIDE_MAX).collect()
     }
 
@@ -219,21 +220,28 @@ impl Evidence<'_> {
             return (None, None);
         }
         let least = STATEMENT_SHARE * change_us.abs();
-        let changed = |of: fn(&StatementUse) -> f64, query: Option<&str>| {
-            let (a, b) = (per_transaction(&self.a, of, query), per_transaction(&self.b, of, query));
+        let changed = |counter: fn(&StatementUse) -> f64, query: Option<&str>| {
+            let (a, b) = (
+                per_transaction(&self.a, counter, query),
+                per_transaction(&self.b, counter, query),
+            );
             let is_same_way = (b - a).is_sign_positive() == change_us.is_sign_positive();
             ((b - a).abs() >= least && is_same_way).then_some((a, b))
         };
         let text = |name: &str, (a, b): (f64, f64)| {
             format!("{name} per transaction: {} → {}", duration_us(a), duration_us(b))
         };
-        let jit = changed(|each| each.jit_us, None).map(|both| text("JIT compilation", both));
+        let jit =
+            changed(|statement| statement.jit_us, None).map(|both| text("JIT compilation", both));
         let runs = self.a.iter().chain(&self.b);
-        let own =
-            runs.flat_map(|(_, stage)| stage.database.iter()).flat_map(|each| &each.statements);
-        let queries: BTreeSet<&str> =
-            own.filter(|each| each.is_own).map(|each| each.query.as_str()).collect();
-        let time = |each: &StatementUse| each.exec_us + each.plan_us;
+        let own = runs
+            .flat_map(|(_, stage)| stage.database.iter())
+            .flat_map(|database| &database.statements);
+        let queries: BTreeSet<&str> = own
+            .filter(|statement| statement.is_own)
+            .map(|statement| statement.query.as_str())
+            .collect();
+        let time = |statement: &StatementUse| statement.exec_us + statement.plan_us;
         let most = queries
             .into_iter()
             .filter_map(|query| Some((query, changed(time, Some(query))?)))
@@ -248,16 +256,18 @@ impl Evidence<'_> {
 /// The mean of a counter of the statements of the run, for each of all acknowledged transactions.
 fn per_transaction(
     runs: &[RunStage<'_>],
-    of: fn(&StatementUse) -> f64,
+    counter: fn(&StatementUse) -> f64,
     query: Option<&str>,
 ) -> f64 {
     let of_run = |(_, stage): &RunStage<'_>| {
         let statements = stage.database.iter().flat_map(|database| &database.statements);
-        let own =
-            statements.filter(|each| each.is_own && query.is_none_or(|query| each.query == query));
+        let own = statements.filter(|statement| {
+            statement.is_own && query.is_none_or(|query| statement.query == query)
+        });
         let operations = &stage.session_loop.operations;
-        let transactions: u64 = operations.iter().map(|each| each.acknowledged_transactions).sum();
-        own.map(of).sum::<f64>() / transactions.max(1) as f64
+        let transactions: u64 =
+            operations.iter().map(|operation| operation.acknowledged_transactions).sum();
+        own.map(counter).sum::<f64>() / transactions.max(1) as f64
     };
     runs.iter().map(of_run).sum::<f64>() / runs.len().max(1) as f64
 }

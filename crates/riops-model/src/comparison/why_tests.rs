@@ -51,19 +51,19 @@ fn the_part_that_changed_most_is_first_and_has_its_setting_beside_it() {
     let a = [run(500.0, 100.0), run(510.0, 110.0), run(490.0, 90.0)];
     let b = [run(500.0, 800.0), run(520.0, 820.0), run(490.0, 780.0)];
     let changes = [setting("jit", "off", "on"), setting("synchronous_commit", "off", "on")];
-    let found = time_change(&blocks(&a, &b), &changes).unwrap();
-    let wal = &found.parts[0];
+    let change = time_change(&blocks(&a, &b), &changes).unwrap();
+    let wal = &change.parts[0];
     assert_eq!((wal.part, wal.is_cause), (TimePart::Wal, true));
     assert!((wal.change_us - 700.0).abs() < 1.0, "{wal:?}");
     assert_eq!(wal.beside, ["setting synchronous_commit: off → on", "setting jit: off → on"]);
-    let cpu = found.parts.iter().find(|part| part.part == TimePart::Cpu).unwrap();
+    let cpu = change.parts.iter().find(|part| part.part == TimePart::Cpu).unwrap();
     assert!(!cpu.is_cause, "{cpu:?}");
-    let sum: f64 = found.parts.iter().map(|part| part.change_us).sum();
-    assert!((sum - (found.b_us - found.a_us)).abs() < 1e-6);
+    let sum: f64 = change.parts.iter().map(|part| part.change_us).sum();
+    assert!((sum - (change.b_us - change.a_us)).abs() < 1e-6);
 }
 
 #[test]
-fn what_follows_from_a_cause_is_named_after_it() {
+fn names_consequences_after_their_cause() {
     let with = |mut record: Record, images: f64, exec_us: f64| {
         let stage = &mut record.stages[0];
         stage.cost =
@@ -85,9 +85,9 @@ fn what_follows_from_a_cause_is_named_after_it() {
     let a = [(); 3].map(|()| with(run(500.0, 100.0), 0.1, 1_000.0));
     let b = [(); 3].map(|()| with(run(500.0, 800.0), 0.9, 60_000.0));
     let changes = [setting("full_page_writes", "off", "on")];
-    let found = time_change(&blocks(&a, &b), &changes).unwrap();
+    let change = time_change(&blocks(&a, &b), &changes).unwrap();
     assert_eq!(
-        found.parts[0].beside,
+        change.parts[0].beside,
         [
             "setting full_page_writes: off → on",
             "full-page images per transaction: 0.100 → 0.900",
@@ -95,12 +95,12 @@ fn what_follows_from_a_cause_is_named_after_it() {
         ]
     );
     // Without a cause, what follows from it is what is known.
-    let found = time_change(&blocks(&a, &b), &[]).unwrap();
-    assert_eq!(found.parts[0].beside.len(), 2);
+    let change = time_change(&blocks(&a, &b), &[]).unwrap();
+    assert_eq!(change.parts[0].beside.len(), 2);
 }
 
 #[test]
-fn what_changed_the_other_way_or_costs_too_little_explains_nothing() {
+fn ignores_changes_in_the_other_direction_and_small_costs() {
     let with = |mut record: Record, images: f64| {
         record.stages[0].cost =
             Some(CostRecord { wal_full_page_images: Some(images), ..CostRecord::default() });
@@ -109,9 +109,9 @@ fn what_changed_the_other_way_or_costs_too_little_explains_nothing() {
     let beside = |images_b: f64, changes: &[Change]| {
         let a = [(); 3].map(|()| with(run(500.0, 100.0), 0.0));
         let b = [(); 3].map(|()| with(run(500.0, 10_800.0), images_b));
-        let found = time_change(&blocks(&a, &b), changes).unwrap();
-        assert_eq!(found.parts[0].part, TimePart::Wal);
-        found.parts[0].beside.clone()
+        let change = time_change(&blocks(&a, &b), changes).unwrap();
+        assert_eq!(change.parts[0].part, TimePart::Wal);
+        change.parts[0].beside.clone()
     };
     // At most 11 µs of 10.7 ms.
     assert_eq!(beside(0.00135, &[]), [""; 0]);
@@ -136,9 +136,9 @@ fn a_changed_plan_is_a_candidate_although_no_part_changed_by_more_than_chance() 
     let path = Change { topic: Topic::AccessPath, ..setting("command 1", "Index", "Seq") };
     let client = Change { topic: Topic::Environment, ..setting("client", "x", "y") };
     let changes = [setting("jit", "off", "on"), client, path];
-    let found = time_change(&blocks(&a, &b), &changes).unwrap();
+    let change = time_change(&blocks(&a, &b), &changes).unwrap();
     assert_eq!(
-        found.candidates,
+        change.candidates,
         [
             "access path command 1: Index → Seq",
             "setting jit: off → on",
@@ -157,15 +157,15 @@ fn a_condition_and_an_option_are_candidates_in_their_direction() {
         is_more: Some(is_more),
         ..setting("CPU used by other processes", "15%", "45%")
     };
-    let found = |is_more| {
+    let candidates = |is_more| {
         let changes = [others(is_more), script.clone()];
         time_change(&blocks(&a, &b), &changes).unwrap().candidates
     };
     assert_eq!(
-        found(true),
+        candidates(true),
         ["plan script: a → b", "condition CPU used by other processes: 15% → 45%"]
     );
-    assert_eq!(found(false), ["plan script: a → b"]);
+    assert_eq!(candidates(false), ["plan script: a → b"]);
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn another_script_is_named_before_the_access_paths_of_its_statements() {
     let (a, b) = ([(); 3].map(|()| run(500.0, 0.0)), [(); 3].map(|()| run(900.0, 0.0)));
     let path = Change { topic: Topic::AccessPath, ..setting("command 3", "none", "Seq Scan") };
     let script = Change { topic: Topic::Plan, ..setting("script.scripts", "a", "b") };
-    let found = time_change(&blocks(&a, &b), &[script, path]).unwrap();
-    assert_eq!((found.parts[0].part, found.parts[0].is_cause), (TimePart::Cpu, true));
+    let change = time_change(&blocks(&a, &b), &[script, path]).unwrap();
+    assert_eq!((change.parts[0].part, change.parts[0].is_cause), (TimePart::Cpu, true));
     assert_eq!(
-        found.parts[0].beside,
+        change.parts[0].beside,
         ["plan script.scripts: a → b", "access path command 3: none → Seq Scan"]
     );
 }
@@ -190,17 +190,17 @@ fn without_enough_samples_the_candidates_are_named() {
     };
     let (a, b) = ([unsampled(100.0)], [unsampled(4_000.0)]);
     let address = Change { topic: Topic::Environment, ..setting("address", "x", "y") };
-    let found = time_change(&blocks(&a, &b), &[address]).unwrap();
-    assert!(found.parts.is_empty() && found.b_us > 2.0 * found.a_us, "{found:?}");
-    assert_eq!(found.candidates, ["environment address: x → y"]);
+    let change = time_change(&blocks(&a, &b), &[address]).unwrap();
+    assert!(change.parts.is_empty() && change.b_us > 2.0 * change.a_us, "{change:?}");
+    assert_eq!(change.candidates, ["environment address: x → y"]);
 }
 
 #[test]
 fn equal_groups_and_single_runs_have_no_cause() {
     let a = [run(500.0, 100.0), run(600.0, 200.0), run(400.0, 50.0)];
     let b = [run(510.0, 110.0), run(590.0, 190.0), run(420.0, 70.0)];
-    let found = time_change(&blocks(&a, &b), &[]).unwrap();
-    assert!(found.parts.iter().all(|part| !part.is_cause), "{found:?}");
+    let change = time_change(&blocks(&a, &b), &[]).unwrap();
+    assert!(change.parts.iter().all(|part| !part.is_cause), "{change:?}");
     let single = time_change(&blocks(&a[..1], &b[..1]), &[]).unwrap();
     assert!(single.parts.iter().all(|part| part.interval.is_none() && !part.is_cause));
     let mut unsampled = a.clone();

@@ -130,19 +130,23 @@ impl Summary<'_> {
         let lock_share = stage.lock_share();
         let is_locked = lock_share.is_some_and(|share| share >= DOMINANT_SHARE)
             || waiting(busy(&[TimePart::Lock]));
-        let thinks =
-            time.as_ref().is_some_and(|time| time.of(TimePart::Think) >= WAITING_SHARE * time.us);
+        let thinks = time
+            .as_ref()
+            .is_some_and(|time| time.part_us(TimePart::Think) >= WAITING_SHARE * time.us);
         let is_delayed = waiting(busy(&[TimePart::Network]))
             && time.as_ref().is_some_and(|time| self.round_trip_us(time) >= ROUND_TRIP_US);
         let is_here = shared || client.server_may_be_here;
         let is_busy =
             |device: &DeviceLoad<'_>| device.load.is_none() && full(Some(device.usage.busy_share));
         // The first one that applies.
-        let found = [
+        let candidates = [
             (Bottleneck::Client, cpu.is_some_and(is_client)),
             (Bottleneck::Locks, waiting(lock_share)),
             (Bottleneck::ServerCpu, self.is_server_throttled() || full(self.server_cpus_share())),
-            (Bottleneck::Device, devices.iter().any(|each| each.highest_load() >= DEVICE_SHARE)),
+            (
+                Bottleneck::Device,
+                devices.iter().any(|device| device.highest_load() >= DEVICE_SHARE),
+            ),
             (Bottleneck::SharedCpu, cpu_is_full && is_here && !is_foreign),
             (Bottleneck::Rate, stage.rate_verdict() == Some(RateVerdict::Reached)),
             (Bottleneck::ThinkTime, thinks),
@@ -154,8 +158,8 @@ impl Summary<'_> {
             (Bottleneck::BusyDevice, devices.iter().any(is_busy)),
             (Bottleneck::Waiting, shared),
         ];
-        let found = found.into_iter().find(|(_, applies)| *applies);
-        found.map_or(Bottleneck::ServerOrNetwork, |(bottleneck, _)| bottleneck)
+        let first = candidates.into_iter().find(|(_, applies)| *applies);
+        first.map_or(Bottleneck::ServerOrNetwork, |(bottleneck, _)| bottleneck)
     }
 
     /// Whether the CPU time of a transaction, in the server and in the client, is enough of its time to limit it.
@@ -169,13 +173,14 @@ impl Summary<'_> {
             Some((server_us, stage.database_s? * 1e6 / stage.transactions as f64))
         };
         // Too few samples of the sessions hide what else they did, but not the CPU time.
-        let found = match time {
-            Some(time) => {
-                Some((time.of(TimePart::Cpu) + time.of(TimePart::RunQueue), time.busy_us()))
-            }
+        let spent = match time {
+            Some(time) => Some((
+                time.part_us(TimePart::Cpu) + time.part_us(TimePart::RunQueue),
+                time.busy_us(),
+            )),
             None => measured(),
         };
-        found.is_none_or(|(server_us, busy_us)| server_us + client_us >= CPU_SHARE * busy_us)
+        spent.is_none_or(|(server_us, busy_us)| server_us + client_us >= CPU_SHARE * busy_us)
             || cpu.is_some_and(ClientCpu::is_contended)
     }
 
@@ -199,7 +204,7 @@ impl Summary<'_> {
     /// The time of the network of each statement.
     fn round_trip_us(&self, time: &TransactionTime) -> f64 {
         let statements = self.stage.statements as f64 / self.stage.transactions.max(1) as f64;
-        time.of(TimePart::Network) / statements.max(1.0)
+        time.part_us(TimePart::Network) / statements.max(1.0)
     }
 
     /// The bottleneck in a word or two; empty if there is none.
@@ -252,7 +257,7 @@ mod tests {
     fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
         let mut record = example_record();
         change(&mut record);
-        Summary::of(&record).unwrap().bottleneck()
+        Summary::first_stage(&record).unwrap().bottleneck()
     }
 
     #[test]
@@ -302,22 +307,22 @@ mod tests {
         assert_eq!(bottleneck_with(|record| foreign(record, 0.11)), Bottleneck::ForeignCpu);
         let reads = |record: &mut Record| wait(record, &[("IO:DataFileRead", 0.99), ("CPU", 0.01)]);
         assert_eq!(bottleneck_with(reads), Bottleneck::SharedCpu);
-        let found = bottleneck_with(|record| {
+        let bottleneck = bottleneck_with(|record| {
             foreign(record, 0.9);
             reads(record);
         });
-        assert_eq!(found, Bottleneck::Waits);
-        let found = bottleneck_with(|record| {
+        assert_eq!(bottleneck, Bottleneck::Waits);
+        let bottleneck = bottleneck_with(|record| {
             foreign(record, 0.8);
             wait(record, &[("LWLock:WALWrite", 0.63), ("IO:WalSync", 0.22), ("CPU", 0.1)]);
         });
-        assert_eq!(found, Bottleneck::Waits);
+        assert_eq!(bottleneck, Bottleneck::Waits);
         // The sessions that wait for their client or for each other do not wait for the server.
-        let found = bottleneck_with(|record| {
+        let bottleneck = bottleneck_with(|record| {
             foreign(record, 0.8);
             wait(record, &[("idle", 0.5), ("Lock:tuple", 0.3), ("Client:ClientRead", 0.2)]);
         });
-        assert_eq!(found, Bottleneck::ForeignCpu);
+        assert_eq!(bottleneck, Bottleneck::ForeignCpu);
     }
 
     /// Sets the parts of the session time, and the CPU time of the server for a transaction.
@@ -336,19 +341,25 @@ mod tests {
 
     #[test]
     fn a_full_machine_does_not_limit_sessions_that_wait_for_something_else() {
-        let found = |shares: &[(TimePart, f64)], server_cpu_us| {
+        let bottleneck = |shares: &[(TimePart, f64)], server_cpu_us| {
             bottleneck_with(|record| {
                 record.stages[0].neighbors.as_mut().unwrap().cpu_share = Some(0.93);
                 spend(record, shares, server_cpu_us);
             })
         };
         let network = Bottleneck::Network;
-        assert_eq!(found(&[(TimePart::Cpu, 0.03)], 50.0), network);
-        assert_eq!(found(&[(TimePart::Cpu, 0.3)], 500.0), Bottleneck::ForeignCpu);
-        assert_eq!(found(&[(TimePart::Lock, 0.6), (TimePart::Cpu, 0.02)], 30.0), Bottleneck::Locks);
-        assert_eq!(found(&[(TimePart::Wal, 0.6), (TimePart::Cpu, 0.02)], 30.0), Bottleneck::Waits);
+        assert_eq!(bottleneck(&[(TimePart::Cpu, 0.03)], 50.0), network);
+        assert_eq!(bottleneck(&[(TimePart::Cpu, 0.3)], 500.0), Bottleneck::ForeignCpu);
+        assert_eq!(
+            bottleneck(&[(TimePart::Lock, 0.6), (TimePart::Cpu, 0.02)], 30.0),
+            Bottleneck::Locks
+        );
+        assert_eq!(
+            bottleneck(&[(TimePart::Wal, 0.6), (TimePart::Cpu, 0.02)], 30.0),
+            Bottleneck::Waits
+        );
         // Asleep in the server without a wait event.
-        assert_eq!(found(&[(TimePart::Cpu, 0.9)], 50.0), Bottleneck::Waits);
+        assert_eq!(bottleneck(&[(TimePart::Cpu, 0.9)], 50.0), Bottleneck::Waits);
         // Also if the sessions were sampled too rarely to know what else they did.
         let rarely = |server_cpu_us| {
             bottleneck_with(|record| {
@@ -367,19 +378,19 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_those_of_the_transactions_and_not_of_idle_sessions() {
-        let found = bottleneck_with(|record| {
+    fn shares_exclude_the_time_of_idle_sessions() {
+        let bottleneck = bottleneck_with(|record| {
             record.plan.schedule = crate::plan::Schedule::Constant { per_s: 1_400.0 };
             // A transaction of 200 µs, and sessions that are idle 88% of the time.
             record.stages[0].database_s = Some(2.4);
             spend(record, &[(TimePart::Lock, 0.11), (TimePart::Cpu, 0.01)], 10.0);
         });
-        assert_eq!(found, Bottleneck::Locks);
+        assert_eq!(bottleneck, Bottleneck::Locks);
     }
 
     #[test]
     fn the_pool_is_the_limit_if_the_sessions_use_its_connections() {
-        let found = |backends_max: Option<u64>, active: f64| {
+        let bottleneck_and_pool = |backends_max: Option<u64>, active: f64| {
             let mut record = example_record();
             let stage = &mut record.stages[0];
             (stage.machine_busy_share, stage.sessions) = (Some(0.2), 8);
@@ -388,13 +399,13 @@ mod tests {
             let probes = record.stages[0].probes.as_mut().unwrap();
             (probes.backends_max, probes.waits[0].share) = (backends_max, active / 8.0);
             record.target.pooler = Some("a pooler".to_owned());
-            let summary = Summary::of(&record).unwrap();
+            let summary = Summary::first_stage(&record).unwrap();
             (summary.bottleneck(), summary.pool())
         };
-        assert_eq!(found(Some(1), 0.7), (Bottleneck::Pool, Some(2)));
+        assert_eq!(bottleneck_and_pool(Some(1), 0.7), (Bottleneck::Pool, Some(2)));
         // Opened at a peak, and seldom used since then.
-        assert_eq!(found(Some(5), 0.7), (Bottleneck::Network, Some(6)));
-        assert_eq!(found(None, 0.7), (Bottleneck::Network, None));
+        assert_eq!(bottleneck_and_pool(Some(5), 0.7), (Bottleneck::Network, Some(6)));
+        assert_eq!(bottleneck_and_pool(None, 0.7), (Bottleneck::Network, None));
     }
 
     #[test]
@@ -418,17 +429,17 @@ mod tests {
                 }];
             })
         };
-        let found = |think_us, transactions| with(think_us, transactions, 0.2);
-        assert_eq!(found(0.0, 12_000), Bottleneck::Network);
-        assert_eq!(found(0.0, 120_000), Bottleneck::Waiting);
-        assert_eq!(found(1_000.0, 12_000), Bottleneck::ThinkTime);
+        let bottleneck = |think_us, transactions| with(think_us, transactions, 0.2);
+        assert_eq!(bottleneck(0.0, 12_000), Bottleneck::Network);
+        assert_eq!(bottleneck(0.0, 120_000), Bottleneck::Waiting);
+        assert_eq!(bottleneck(1_000.0, 12_000), Bottleneck::ThinkTime);
         // The rest is CPU time, on a machine that others fill.
         assert_eq!(with(1_600.0, 12_000, 0.95), Bottleneck::ThinkTime);
     }
 
     #[test]
     fn a_server_that_uses_more_of_a_full_machine_than_the_client_is_not_limited_by_it() {
-        let found = |client_s: f64| {
+        let bottleneck = |client_s: f64| {
             bottleneck_with(|record| {
                 let stage = &mut record.stages[0];
                 stage.server_cpu_s = Some(15.6);
@@ -437,12 +448,15 @@ mod tests {
                 cpu.seconds = client_s;
             })
         };
-        assert_eq!((found(3.6), found(16.0)), (Bottleneck::SharedCpu, Bottleneck::Client));
+        assert_eq!(
+            (bottleneck(3.6), bottleneck(16.0)),
+            (Bottleneck::SharedCpu, Bottleneck::Client)
+        );
     }
 
     #[test]
     fn a_machine_that_others_use_does_not_make_the_client_the_bottleneck() {
-        let found = |foreign: f64, limits: &[ClientLimit]| {
+        let bottleneck = |foreign: f64, limits: &[ClientLimit]| {
             bottleneck_with(|record| {
                 record.client.shares_machine_with_server = false;
                 let stage = &mut record.stages[0];
@@ -452,10 +466,13 @@ mod tests {
             })
         };
         let machine = [ClientLimit::Machine, ClientLimit::RunQueue, ClientLimit::PollLoop];
-        assert_eq!(found(0.05, &machine), Bottleneck::Client);
-        assert_eq!(found(0.96, &machine), Bottleneck::ForeignCpu);
+        assert_eq!(bottleneck(0.05, &machine), Bottleneck::Client);
+        assert_eq!(bottleneck(0.96, &machine), Bottleneck::ForeignCpu);
         // A worker without idle time had a processor for itself.
-        assert_eq!(found(0.4, &[ClientLimit::Worker, ClientLimit::Machine]), Bottleneck::Client);
+        assert_eq!(
+            bottleneck(0.4, &[ClientLimit::Worker, ClientLimit::Machine]),
+            Bottleneck::Client
+        );
     }
 
     #[test]
@@ -502,7 +519,7 @@ mod tests {
             random_write: rate(50_000.0, 400.0),
             synchronized_write: None,
         };
-        let found = |reads_per_s: f64, limit: Option<DiskLimit>| {
+        let bottleneck = |reads_per_s: f64, limit: Option<DiskLimit>| {
             bottleneck_with(move |record| {
                 record.stages[0].machine_busy_share = Some(0.5);
                 let device = record.stages[0].io.as_mut().unwrap().device.as_mut().unwrap();
@@ -512,25 +529,25 @@ mod tests {
             })
         };
         // 8 sessions keep a device busy at a fifth of its maximum.
-        assert_eq!(found(20_000.0, Some(limit.clone())), Bottleneck::Waiting);
-        assert_eq!(found(60_000.0, Some(limit.clone())), Bottleneck::Device);
-        assert_eq!(found(20_000.0, None), Bottleneck::BusyDevice);
+        assert_eq!(bottleneck(20_000.0, Some(limit.clone())), Bottleneck::Waiting);
+        assert_eq!(bottleneck(60_000.0, Some(limit.clone())), Bottleneck::Device);
+        assert_eq!(bottleneck(20_000.0, None), Bottleneck::BusyDevice);
         let other = DiskLimit { device: "vdb".to_owned(), ..limit.clone() };
-        assert_eq!(found(60_000.0, Some(other)), Bottleneck::BusyDevice);
+        assert_eq!(bottleneck(60_000.0, Some(other)), Bottleneck::BusyDevice);
         // It comes before a machine that others keep busy.
-        let found = bottleneck_with(|record| {
+        let bottleneck = bottleneck_with(|record| {
             let device = record.stages[0].io.as_mut().unwrap().device.as_mut().unwrap();
             device.reads_per_s = 99_000.0;
             record.target.disk_limit = Some(limit.clone());
         });
-        assert_eq!(found, Bottleneck::Device);
+        assert_eq!(bottleneck, Bottleneck::Device);
     }
 
     #[test]
     fn a_server_with_a_part_of_the_processors_is_limited_by_them() {
         let limits =
             |cpus: usize| ServerLimits { cpus, cgroup_cpus: None, cgroup_memory_bytes: None };
-        let found = |cpus: usize, server_cpu_s: f64, throttled: Option<f64>| {
+        let bottleneck = |cpus: usize, server_cpu_s: f64, throttled: Option<f64>| {
             bottleneck_with(move |record| {
                 record.client.machine.machine_cpus = Some(4);
                 record.target.limits = Some(limits(cpus));
@@ -540,21 +557,21 @@ mod tests {
                 stage.server_throttled_share = throttled;
             })
         };
-        assert_eq!(found(2, 1.9, None), Bottleneck::ServerCpu);
-        assert_eq!(found(2, 1.7, None), Bottleneck::Waiting);
-        assert_eq!(found(4, 1.9, None), Bottleneck::Waiting);
-        assert_eq!(found(4, 1.9, Some(0.09)), Bottleneck::Waiting);
-        assert_eq!(found(4, 1.9, Some(0.1)), Bottleneck::ServerCpu);
+        assert_eq!(bottleneck(2, 1.9, None), Bottleneck::ServerCpu);
+        assert_eq!(bottleneck(2, 1.7, None), Bottleneck::Waiting);
+        assert_eq!(bottleneck(4, 1.9, None), Bottleneck::Waiting);
+        assert_eq!(bottleneck(4, 1.9, Some(0.09)), Bottleneck::Waiting);
+        assert_eq!(bottleneck(4, 1.9, Some(0.1)), Bottleneck::ServerCpu);
     }
 
     #[test]
     fn a_failed_stage_has_no_bottleneck() {
         let mut record = example_record();
-        assert!(Summary::of(&record).unwrap().has_bottleneck());
+        assert!(Summary::first_stage(&record).unwrap().has_bottleneck());
         record.status = Status::Failed;
-        assert!(!Summary::of(&record).unwrap().has_bottleneck());
+        assert!(!Summary::first_stage(&record).unwrap().has_bottleneck());
         // The stages before the failed one have.
         record.stages.push(record.stages[0].clone());
-        assert!(Summary::of(&record).unwrap().has_bottleneck());
+        assert!(Summary::first_stage(&record).unwrap().has_bottleneck());
     }
 }

@@ -9,7 +9,7 @@ pub struct Count {
     /// Description.
     pub help: &'static str,
     /// The number in an interval; `None` if another tool did not report it.
-    pub of: fn(&Point) -> Option<u64>,
+    pub in_interval: fn(&Point) -> Option<u64>,
     /// The number in the intervals of a stage so far.
     pub total: fn(&LiveTotals) -> u64,
     /// Whether it is counted only with a latency limit.
@@ -24,7 +24,7 @@ macro_rules! counts {
             pub static $name: Count = Count {
                 key: $key,
                 help: $help,
-                of: |point| point.$field.into(),
+                in_interval: |point| point.$field.into(),
                 total: |totals| totals.$field,
                 needs_limit: $needs_limit,
             };
@@ -70,7 +70,7 @@ impl Count {
         } else {
             record.imported.is_none()
         };
-        let mut counts = stage.session_loop.series.iter().filter_map(self.of);
+        let mut counts = stage.session_loop.series.iter().filter_map(self.in_interval);
         if is_counted {
             stage.session_loop.series.is_empty() || counts.next().is_some()
         } else {

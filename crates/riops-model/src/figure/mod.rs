@@ -362,7 +362,7 @@ impl Figure {
     }
 
     /// Returns the value in one run; `None` if it was not measured or has too few samples.
-    pub fn of(self, record: &Record, stage: &StageRecord) -> Option<f64> {
+    pub fn value(self, record: &Record, stage: &StageRecord) -> Option<f64> {
         match self.entry().value {
             Of(value) => value(record, stage),
             Percentile(percent) => Some(statistic::percentile_of(percent, stage)?.value),
@@ -375,7 +375,7 @@ impl Figure {
     pub fn is_bound(self, stage: &StageRecord) -> bool {
         match self.entry().value {
             Percentile(percent) => {
-                statistic::percentile_of(percent, stage).is_some_and(|of| of.is_bound)
+                statistic::percentile_of(percent, stage).is_some_and(|value| value.is_bound)
             }
             _ => false,
         }
@@ -383,7 +383,7 @@ impl Figure {
 
     /// Returns the value in one run; `None` also if it is only a lower bound.
     pub fn exact(self, record: &Record, stage: &StageRecord) -> Option<f64> {
-        self.of(record, stage).filter(|_| !self.is_bound(stage))
+        self.value(record, stage).filter(|_| !self.is_bound(stage))
     }
 
     /// Returns the value of several runs together: the percentile of their merged histograms, otherwise the geometric
@@ -396,7 +396,7 @@ impl Figure {
     }
 
     fn values(self, runs: &[(&Record, &StageRecord)]) -> Option<Vec<f64>> {
-        runs.iter().map(|(record, stage)| self.of(record, stage)).collect()
+        runs.iter().map(|(record, stage)| self.value(record, stage)).collect()
     }
 
     /// Returns the estimate from several runs; `None` if a run lacks the figure.
@@ -427,11 +427,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the mean of several runs with its interval.
-    pub fn of(values: &[f64]) -> Option<Self> {
-        let found = summary(values)?;
-        let (value, runs) = (found.mean, values.to_vec());
-        Some(Self { value, interval: found.interval, runs, at_least: false })
+    /// Returns the arithmetic mean of several runs with its interval.
+    pub fn arithmetic(values: &[f64]) -> Option<Self> {
+        let summary = summary(values)?;
+        let (value, runs) = (summary.mean, values.to_vec());
+        Some(Self { value, interval: summary.interval, runs, at_least: false })
     }
 
     /// Returns the geometric mean of several runs with its interval; the arithmetic one if a value is zero.
@@ -439,9 +439,9 @@ impl Estimate {
         let logs: Option<Vec<f64>> =
             values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect();
         let Some(logs) = logs.filter(|logs| logs.len() > 1) else {
-            return Self::of(values);
+            return Self::arithmetic(values);
         };
-        let arithmetic = Self::of(values)?;
+        let arithmetic = Self::arithmetic(values)?;
         let value = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
         let interval = mean_intervals(&[logs]).pop().flatten();
         let interval = interval
@@ -496,9 +496,9 @@ fn rows_written_per_s(stage: &StageRecord) -> Option<f64> {
         .session_loop
         .operations
         .iter()
-        .filter(|each| each.rows > 0)
-        .partition(|each| is_read(&each.name));
-    let rows: u64 = writes.iter().map(|each| each.rows).sum();
+        .filter(|operation| operation.rows > 0)
+        .partition(|operation| is_read(&operation.name));
+    let rows: u64 = writes.iter().map(|operation| operation.rows).sum();
     (!reads.is_empty() && rows > 0).then(|| rows as f64 / stage.seconds.max(f64::MIN_POSITIVE))
 }
 
@@ -567,16 +567,16 @@ mod tests {
         let mut record: Record =
             serde_json::from_str(include_str!("../../tests/records/rows.json")).unwrap();
         record.stages[0].throughput.transactions_per_s = 1_000.0;
-        let of = |record: &Record, figure: Figure| figure.of(record, &record.stages[0]);
-        assert_eq!(of(&record, Figure::PricePerMillionTransactions), None);
+        let value = |record: &Record, figure: Figure| figure.value(record, &record.stages[0]);
+        assert_eq!(value(&record, Figure::PricePerMillionTransactions), None);
         let facts = [("price", "3.6 USD/h"), ("vcpu", "8"), ("instance", "large")];
         record.plan.facts =
             facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
         // A million transactions take 1,000 s, each of which costs 0.001.
-        let price = of(&record, Figure::PricePerMillionTransactions).unwrap();
+        let price = value(&record, Figure::PricePerMillionTransactions).unwrap();
         assert!((price - 1.0).abs() < 1e-9, "{price}");
-        let transactions = of(&record, Figure::TransactionsPerPrice).unwrap();
+        let transactions = value(&record, Figure::TransactionsPerPrice).unwrap();
         assert!((transactions - 1e6).abs() < 1e-3, "{transactions}");
-        assert_eq!(of(&record, Figure::TransactionsPerSPerVcpu), Some(125.0));
+        assert_eq!(value(&record, Figure::TransactionsPerSPerVcpu), Some(125.0));
     }
 }

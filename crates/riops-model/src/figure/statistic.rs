@@ -6,7 +6,7 @@ use crate::record::{
     AtLeast, Latencies, LatencyKind, LatencySummary, LoopRecord, Point, ReportedLatency,
     StageRecord,
 };
-use crate::stats::{effective_sample_size, percentile_shown};
+use crate::stats::{effective_sample_size, is_percentile_shown};
 
 /// Reads a value of an interval.
 type OfPoint = fn(&Point) -> Option<f64>;
@@ -48,20 +48,38 @@ macro_rules! statistic {
 
 /// All statistics, in the order of columns and texts.
 pub static STATISTICS: [Statistic; 10] = [
-    statistic!("min", "min", None, |each| Some(each.min), Some(|each| each.min_us)),
-    statistic!("mean", "mean", None, |each| Some(each.mean), Some(|each| each.mean_us)),
-    statistic!("stdev", "stdev", None, |each| Some(each.stdev), Some(|each| each.stdev_us)),
-    statistic!("p50", "p50", 50.0, |each| Some(each.p50))
+    statistic!("min", "min", None, |summary| Some(summary.min), Some(|reported| reported.min_us)),
+    statistic!(
+        "mean",
+        "mean",
+        None,
+        |summary| Some(summary.mean),
+        Some(|reported| reported.mean_us)
+    ),
+    statistic!(
+        "stdev",
+        "stdev",
+        None,
+        |summary| Some(summary.stdev),
+        Some(|reported| reported.stdev_us)
+    ),
+    statistic!("p50", "p50", 50.0, |summary| Some(summary.p50))
         .in_series([|point| point.p50_us, |point| point.response_p50_us]),
-    statistic!("p90", "p90", 90.0, |each| Some(each.p90)),
-    statistic!("p95", "p95", 95.0, |each| Some(each.p95)),
-    statistic!("p99", "p99", 99.0, |each| Some(each.p99))
+    statistic!("p90", "p90", 90.0, |summary| Some(summary.p90)),
+    statistic!("p95", "p95", 95.0, |summary| Some(summary.p95)),
+    statistic!("p99", "p99", 99.0, |summary| Some(summary.p99))
         .in_series([|point| point.p99_us, |point| point.response_p99_us]),
-    statistic!("p999", "p99.9", 99.9, |each| Some(each.p999)),
-    statistic!("p9999", "p99.99", 99.99, |each| each.p9999)
+    statistic!("p999", "p99.9", 99.9, |summary| Some(summary.p999)),
+    statistic!("p9999", "p99.99", 99.99, |summary| summary.p9999)
         .in_series([|point| point.p9999_us, |point| point.response_p9999_us]),
-    statistic!("max", "max", Some(100.0), |each| Some(each.max), Some(|each| each.max_us))
-        .in_series([|point| point.max_us, |point| point.response_max_us]),
+    statistic!(
+        "max",
+        "max",
+        Some(100.0),
+        |summary| Some(summary.max),
+        Some(|reported| reported.max_us)
+    )
+    .in_series([|point| point.max_us, |point| point.response_max_us]),
 ];
 
 impl Statistic {
@@ -71,22 +89,22 @@ impl Statistic {
 
     /// Returns the statistics that every interval of the series has.
     pub fn of_series() -> impl Iterator<Item = &'static Self> {
-        STATISTICS.iter().filter(|each| each.points.is_some())
+        STATISTICS.iter().filter(|statistic| statistic.points.is_some())
     }
 
     /// Returns the percentiles with the maximum.
     pub fn percentiles() -> impl Iterator<Item = &'static Self> {
-        STATISTICS.iter().filter(|each| each.percent.is_some())
+        STATISTICS.iter().filter(|statistic| statistic.percent.is_some())
     }
 
     /// Returns the entry of a percentile.
     pub fn percentile(percent: f64) -> Option<&'static Self> {
-        STATISTICS.iter().find(|each| each.percent == Some(percent))
+        STATISTICS.iter().find(|statistic| statistic.percent == Some(percent))
     }
 
     /// Returns the entry with this key.
     pub fn named(key: &str) -> Option<&'static Self> {
-        STATISTICS.iter().find(|each| each.key == key)
+        STATISTICS.iter().find(|statistic| statistic.key == key)
     }
 
     /// Whether the value in a summary is only a lower bound.
@@ -96,12 +114,12 @@ impl Statistic {
 
     /// Returns the name of the column with the value of a stage.
     pub fn column(&self, kind: LatencyKind) -> &'static str {
-        kind.of(self.columns)
+        kind.pick(self.columns)
     }
 
     /// Returns the name of the column with the percentile from which on the values are lower bounds.
     pub fn bound_column(kind: LatencyKind) -> &'static str {
-        kind.of(["service_lower_bound_from", "response_lower_bound_from"])
+        kind.pick(["service_lower_bound_from", "response_lower_bound_from"])
     }
 
     /// Returns the name of the value in the record of an interval.
@@ -116,34 +134,35 @@ impl Statistic {
     }
 
     /// Returns the value in a summary; `None` for a percentile with fewer than ten effective values beyond it.
-    pub fn of(&self, summary: &LatencySummary) -> Option<f64> {
+    pub fn value(&self, summary: &LatencySummary) -> Option<f64> {
         let is_extreme = |percent: &f64| *percent == 100.0;
         let percent = self.percent.filter(|percent| !is_extreme(percent));
-        let is_shown = percent.is_none_or(|of| summary.is_shown(of));
+        let is_shown = percent.is_none_or(|percent| summary.is_shown(percent));
         (self.summary)(summary).filter(|_| is_shown)
     }
 
     /// Returns the value of a kind of latencies of a stage, as it was measured or as another tool reported it.
-    pub fn of_loop(&self, each: &LoopRecord, kind: LatencyKind) -> Option<f64> {
-        if let Some(summary) = each.summary_us(kind) {
-            return self.of(summary);
+    pub fn of_loop(&self, session_loop: &LoopRecord, kind: LatencyKind) -> Option<f64> {
+        if let Some(summary) = session_loop.summary_us(kind) {
+            return self.value(summary);
         }
-        let reported = each.reported_latency.as_ref().filter(|each| each.kind == kind)?;
+        let reported =
+            session_loop.reported_latency.as_ref().filter(|reported| reported.kind == kind)?;
         match self.reported {
-            Some(of) => of(reported),
+            Some(value) => value(reported),
             None => reported.percentile_us(self.percent?),
         }
     }
 
     /// Returns the value of a kind of latencies in an interval.
     pub fn of_point(&self, point: &Point, kind: LatencyKind) -> Option<f64> {
-        kind.of(self.points?)(point)
+        kind.pick(self.points?)(point)
     }
 
     /// Returns the latency in an interval that users wait for: response times with a rate, otherwise service times.
     pub fn of_users(&self, point: &Point) -> Option<f64> {
-        let of = |kind| self.of_point(point, kind);
-        of(LatencyKind::Response).or_else(|| of(LatencyKind::Service))
+        let latency = |kind| self.of_point(point, kind);
+        latency(LatencyKind::Response).or_else(|| latency(LatencyKind::Service))
     }
 }
 
@@ -151,8 +170,8 @@ impl Statistic {
 pub(super) fn percentile_of(percent: f64, stage: &StageRecord) -> Option<AtLeast> {
     let latency = stage.session_loop.latency_us()?;
     let statistic = Statistic::percentile(percent)?;
-    percentile_shown(latency.count, percent, effective_share(percent, stage))
-        .then(|| statistic.of(latency))?
+    is_percentile_shown(latency.count, percent, effective_share(percent, stage))
+        .then(|| statistic.value(latency))?
         .map(|value| AtLeast { value, is_bound: statistic.is_bound(latency) })
 }
 
@@ -168,7 +187,7 @@ pub(super) fn percentile_of_all<'a>(
         all.merge(&stage.session_loop.latencies()?).ok()?;
         share = share.min(effective_share(percent, stage));
     }
-    let is_shown = percentile_shown(all.observed.count(), percent, share);
+    let is_shown = is_percentile_shown(all.observed.count(), percent, share);
     all.figure(Quantity::Percentile(percent)).ok()?.filter(|_| is_shown)
 }
 

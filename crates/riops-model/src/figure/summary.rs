@@ -71,11 +71,13 @@ impl Summary<'_> {
                 format!("{:.1} s per stage", self.stage.seconds)
             }
             Stop::DurationS(_) => format!("{:.1} s", self.stage.seconds),
-            Stop::Transactions(number) => part(self.stage.transactions, number, "transactions"),
-            Stop::Rows(number) if self.record.stages.len() > 1 => {
-                format!("{} rows per stage", count(number))
+            Stop::Transactions(transactions) => {
+                part(self.stage.transactions, transactions, "transactions")
             }
-            Stop::Rows(number) => part(self.stage.rows, number, "rows"),
+            Stop::Rows(rows) if self.record.stages.len() > 1 => {
+                format!("{} rows per stage", count(rows))
+            }
+            Stop::Rows(rows) => part(self.stage.rows, rows, "rows"),
         };
         let driven = if self.stage.kind == StageKind::ServerLoop && plan.work.stages().len() == 1 {
             ", one call of the server loop each".to_owned()
@@ -125,7 +127,7 @@ impl Summary<'_> {
 
 impl<'a> Summary<'a> {
     /// Returns the first stage; `None` for a record without one.
-    pub fn of(record: &'a Record) -> Option<Self> {
+    pub fn first_stage(record: &'a Record) -> Option<Self> {
         Self::of_each(record).into_iter().next()
     }
 

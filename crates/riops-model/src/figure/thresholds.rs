@@ -19,21 +19,21 @@ pub fn judged(
     name: Option<&str>,
 ) -> Result<Vec<ThresholdRecord>, HistogramError> {
     let thresholds = &record.plan.thresholds;
-    let of_all = ended_run.filter(|each| !thresholds.contains(each));
+    let of_all = ended_run.filter(|threshold| !thresholds.contains(threshold));
     let judged = |threshold: &Threshold| {
-        let found = found(threshold, record, stage)?;
-        let is_met = |found: AtLeast| match threshold.is_met_from(found.value) {
-            is_met if found.is_bound => is_met == Some(true),
-            _ => threshold.is_met_by(found.value),
+        let measured = measured_value(threshold, record, stage)?;
+        let is_met = |figure: AtLeast| match threshold.is_met_from(figure.value) {
+            is_met if figure.is_bound => is_met == Some(true),
+            _ => threshold.is_met_by(figure.value),
         };
         let ended_run = ended_run == Some(threshold);
         Ok(ThresholdRecord {
             stage: name.map(str::to_owned),
             threshold: threshold.clone(),
-            found: found.map(|found| found.value),
-            at_least: found.is_some_and(|found| found.is_bound),
+            found: measured.map(|measured| measured.value),
+            at_least: measured.is_some_and(|measured| measured.is_bound),
             // A threshold that ended the run stays breached, even if the last transactions met it again.
-            held: !ended_run && found.is_some_and(is_met),
+            held: !ended_run && measured.is_some_and(is_met),
             ended_run,
         })
     };
@@ -52,19 +52,21 @@ pub fn breached<'a, 'b>(
         None => times(LatencyKind::Response).or(times(LatencyKind::Service)),
     };
     thresholds.iter().find(|threshold| {
-        let found = match threshold.metric {
+        let measured = match threshold.metric {
             _ if threshold.part.is_some() => None,
-            Metric::Time(kind, quantity) => of_kind(kind).and_then(|of| of.figure(quantity)),
+            Metric::Time(kind, quantity) => {
+                of_kind(kind).and_then(|latencies| latencies.figure(quantity))
+            }
             // The drain may add some.
             Metric::Reconnects | Metric::Unknown => None,
             metric => count_of(stage, metric),
         };
-        found.is_some_and(|found| threshold.is_clearly_breached(found))
+        measured.is_some_and(|measured| threshold.is_clearly_breached(measured))
     })
 }
 
 /// Returns the value that a threshold judges, in microseconds for times; `None` if it was not measured.
-fn found(
+fn measured_value(
     threshold: &Threshold,
     record: &Record,
     stage: &StageRecord,
@@ -74,7 +76,7 @@ fn found(
         (_, Metric::Figure) => {
             let figure = Figure::required(threshold).ok().flatten();
             figure.and_then(|figure| {
-                let value = figure.in_unit_of_limit(figure.of(record, stage)?);
+                let value = figure.in_unit_of_limit(figure.value(record, stage)?);
                 Some(AtLeast { value, is_bound: figure.is_bound(stage) })
             })
         }
@@ -132,37 +134,37 @@ fn of_script(
     command: Option<usize>,
     metric: Metric,
 ) -> Result<Option<AtLeast>, HistogramError> {
-    let own = |each: &&CommandRecord| {
-        each.script == script && command.is_none_or(|command| each.number == command)
+    let own = |record: &&CommandRecord| {
+        record.script == script && command.is_none_or(|command| record.number == command)
     };
     let mut commands = of_loop.commands.iter().filter(own);
-    let count = |number: u64| exact(Some(number as f64));
+    let count = |value: u64| exact(Some(value as f64));
     match metric {
         Metric::Time(_, quantity) if command.is_some() => {
-            let times = commands.next().map(|each| {
-                StoredTimes::of_observed(each.histogram.as_ref(), each.service_us.as_ref())
+            let times = commands.next().map(|record| {
+                StoredTimes::of_observed(record.histogram.as_ref(), record.service_us.as_ref())
             });
             times.map_or(Ok(None), |times| times.figure(quantity))
         }
         Metric::Time(kind, quantity) => {
-            let operation = of_loop.operations.iter().find(|each| each.number == script);
-            let times = operation.map(|each| match of_loop.operations.as_slice() {
+            let operation = of_loop.operations.iter().find(|operation| operation.number == script);
+            let times = operation.map(|operation| match of_loop.operations.as_slice() {
                 // The only script of a run has the times of its stage.
-                [_] if each.response_histogram.is_none() => of_loop.times(kind),
-                _ => each.times(kind),
+                [_] if operation.response_histogram.is_none() => of_loop.times(kind),
+                _ => operation.times(kind),
             });
             times.map_or(Ok(None), |times| times.figure(quantity))
         }
-        Metric::Errors => Ok(count(commands.map(|each| each.failures).sum())),
-        Metric::Retries => Ok(count(commands.map(|each| each.retries).sum())),
+        Metric::Errors => Ok(count(commands.map(|command| command.failures).sum())),
+        Metric::Retries => Ok(count(commands.map(|command| command.retries).sum())),
         _ => Ok(None),
     }
 }
 
 /// Returns the value of a metric for a query of the user.
 fn of_probe(series: &[QuerySeries], name: &str, metric: Metric) -> Option<f64> {
-    let found = series.iter().find(|each| each.name == name)?;
-    if metric == Metric::ProbeMax { found.max() } else { found.mean() }
+    let query = series.iter().find(|query| query.name == name)?;
+    if metric == Metric::ProbeMax { query.max() } else { query.mean() }
 }
 
 #[cfg(test)]
@@ -177,8 +179,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn is_met(found: f64, text: &str) -> bool {
-        text.parse::<Threshold>().unwrap().is_met_by(found)
+    fn is_met(value: f64, text: &str) -> bool {
+        text.parse::<Threshold>().unwrap().is_met_by(value)
     }
 
     #[test]
@@ -192,12 +194,18 @@ mod tests {
             ("waiting=4", 4.0),
             ("errors=0", 0.0),
         ] {
-            let found = found(&text.parse().unwrap(), &record, &stage).unwrap().unwrap();
-            assert_eq!(found, AtLeast { value, is_bound: false }, "{text}");
+            let measured =
+                measured_value(&text.parse().unwrap(), &record, &stage).unwrap().unwrap();
+            assert_eq!(measured, AtLeast { value, is_bound: false }, "{text}");
         }
         let observed = StageRecord { kind: StageKind::Observed, ..stage };
-        let of = |text: &str| found(&text.parse().unwrap(), &record, &observed).unwrap();
-        assert!(of("tps>1").is_some() && of("errors=0").is_none() && of("riops>1").is_none());
+        let measured =
+            |text: &str| measured_value(&text.parse().unwrap(), &record, &observed).unwrap();
+        assert!(
+            measured("tps>1").is_some()
+                && measured("errors=0").is_none()
+                && measured("riops>1").is_none()
+        );
     }
 
     #[test]
@@ -231,19 +239,20 @@ mod tests {
             OperationRecord { name: "a.sql".to_owned(), number: 1, ..OperationRecord::default() };
         // The second script was never chosen.
         stage.session_loop.operations = vec![other, own];
-        let of = |text: &str| found(&text.parse().unwrap(), &record, &stage).unwrap();
+        let measured =
+            |text: &str| measured_value(&text.parse().unwrap(), &record, &stage).unwrap();
         for (text, from, to) in [
             ("p50{script=c.sql}<1s", "p50>=490ms", "p50<=510ms"),
             ("service.p99{script=3}<1s", "p50>=99ms", "p50<=101ms"),
         ] {
-            let found = of(text).unwrap();
-            assert!(found.is_bound, "{text}");
-            assert!(is_met(found.value, from) && is_met(found.value, to), "{text}: {found:?}");
+            let figure = measured(text).unwrap();
+            assert!(figure.is_bound, "{text}");
+            assert!(is_met(figure.value, from) && is_met(figure.value, to), "{text}: {figure:?}");
         }
         for text in ["p99{script=a.sql}<1s", "p99{script=2}<1s"] {
-            assert_eq!(of(text), None, "{text}");
+            assert_eq!(measured(text), None, "{text}");
         }
-        assert_eq!(of("errors{script=2}=0"), exact(Some(0.0)));
+        assert_eq!(measured("errors{script=2}=0"), exact(Some(0.0)));
     }
 
     fn stored(histogram: &Histogram) -> StoredHistogram {
@@ -253,12 +262,13 @@ mod tests {
     fn example() -> (Record, StageRecord) {
         let record = example_record();
         let mut stage = record.stages[0].clone();
-        let each = &mut stage.session_loop;
-        each.errors.clear();
-        each.reconnects = 7;
-        each.outcomes = Some(Outcomes { failed: 8, unknown: 2, ..Outcomes::default() });
-        each.late = Some(LateRecord { transactions: Some(2), skipped: 1, ..LateRecord::default() });
-        each.schedule = Some(ScheduleRecord { waiting: 4, ..ScheduleRecord::default() });
+        let session_loop = &mut stage.session_loop;
+        session_loop.errors.clear();
+        session_loop.reconnects = 7;
+        session_loop.outcomes = Some(Outcomes { failed: 8, unknown: 2, ..Outcomes::default() });
+        session_loop.late =
+            Some(LateRecord { transactions: Some(2), skipped: 1, ..LateRecord::default() });
+        session_loop.schedule = Some(ScheduleRecord { waiting: 4, ..ScheduleRecord::default() });
         (record, stage)
     }
 }

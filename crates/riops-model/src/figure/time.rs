@@ -32,20 +32,20 @@ pub struct PartTime {
 
 impl TransactionTime {
     /// Returns the time of a part; 0 if it did not occur.
-    pub fn of(&self, part: TimePart) -> f64 {
-        self.parts.iter().find(|each| each.part == part).map_or(0.0, |each| each.us)
+    pub fn part_us(&self, part: TimePart) -> f64 {
+        self.parts.iter().find(|entry| entry.part == part).map_or(0.0, |entry| entry.us)
     }
 
     /// Returns the time without the think time and without the time between two transactions, in microseconds.
     pub fn busy_us(&self) -> f64 {
         let idle = [TimePart::Client, TimePart::Connecting, TimePart::Think];
-        self.us - idle.into_iter().map(|part| self.of(part)).sum::<f64>()
+        self.us - idle.into_iter().map(|part| self.part_us(part)).sum::<f64>()
     }
 
     /// Returns the share of these parts in the busy time, 0 to 1.
     pub fn busy_share(&self, parts: &[TimePart]) -> f64 {
         let busy_us = self.busy_us();
-        let us: f64 = parts.iter().map(|part| self.of(*part)).sum();
+        let us: f64 = parts.iter().map(|part| self.part_us(*part)).sum();
         if busy_us > 0.0 { (us / busy_us).clamp(0.0, 1.0) } else { 0.0 }
     }
 }
@@ -67,24 +67,24 @@ impl Summary<'_> {
         let sessions_us = each_us(stage.seconds * f64::from(stage.sessions));
         let service_us = each_us(stage.database_s?);
         // Idle in a transaction is no work of the server.
-        let of_server = sampled.iter().filter(|each| each.part != TimePart::Network);
+        let of_server = sampled.iter().filter(|time| time.part != TimePart::Network);
         let mut parts: Vec<PartTime> = of_server
-            .map(|each| PartTime {
-                part: each.part,
-                us: each.share * sessions_us,
-                reach_us: each.reach.unwrap_or(each.share) * sessions_us,
+            .map(|time| PartTime {
+                part: time.part,
+                us: time.share * sessions_us,
+                reach_us: time.reach.unwrap_or(time.share) * sessions_us,
             })
             .collect();
         let waits_us: f64 =
-            parts.iter().filter(|each| each.part != TimePart::Cpu).map(|each| each.us).sum();
+            parts.iter().filter(|part| part.part != TimePart::Cpu).map(|part| part.us).sum();
         let failed_us = each_us(failed_s(stage));
         let think_us = each_us(think_s(stage));
         let mut busy_us = service_us + failed_us;
         if let Some(cost) = &stage.cost {
             measure_cpu(&mut parts, cost, busy_us - think_us - waits_us);
         }
-        let server_us: f64 = parts.iter().map(|each| each.us).sum();
-        let reach_us: f64 = parts.iter().map(|each| each.reach_us * each.reach_us).sum();
+        let server_us: f64 = parts.iter().map(|part| part.us).sum();
+        let reach_us: f64 = parts.iter().map(|part| part.reach_us * part.reach_us).sum();
         let reach_us = reach_us.sqrt();
         // The sessions were sampled in transactions that had not finished, too.
         let is_unfinished = server_us + think_us - reach_us > busy_us;
@@ -111,9 +111,9 @@ impl Summary<'_> {
             let us = busy_us - think_us - server_us;
             parts.push(PartTime { part: TimePart::Network, us, reach_us });
         }
-        parts.sort_by_key(|each| each.part);
+        parts.sort_by_key(|part| part.part);
         Some(TransactionTime {
-            us: parts.iter().map(|each| each.us).sum(),
+            us: parts.iter().map(|part| part.us).sum(),
             parts,
             with_unsuccessful: is_unfinished || failed_us > 0.0,
         })
@@ -122,24 +122,24 @@ impl Summary<'_> {
 
 /// The time of failed transactions, in seconds. The service times include only successful ones.
 fn failed_s(stage: &StageRecord) -> f64 {
-    let failed = stage.session_loop.errors.iter().filter(|each| each.count > each.retried);
+    let failed = stage.session_loop.errors.iter().filter(|error| error.count > error.retried);
     failed
-        .map(|each| each.attempts_s * (each.count - each.retried) as f64 / each.count as f64)
+        .map(|error| error.attempts_s * (error.count - error.retried) as f64 / error.count as f64)
         .sum()
 }
 
 /// The time in which sessions connected again, in seconds.
 fn connecting_s(stage: &StageRecord) -> f64 {
     let connects = stage.session_loop.connect_us.as_ref();
-    connects.map_or(0.0, |each| each.mean * each.count as f64 / 1e6)
+    connects.map_or(0.0, |latency| latency.mean * latency.count as f64 / 1e6)
 }
 
 /// The time of the waits in the script, in seconds.
 fn think_s(stage: &StageRecord) -> f64 {
     let sleeps =
-        stage.session_loop.commands.iter().filter(|each| each.title.starts_with("\\sleep"));
-    let times = sleeps.filter_map(|each| each.service_us.as_ref());
-    times.map(|each| each.mean * each.count as f64 / 1e6).sum()
+        stage.session_loop.commands.iter().filter(|command| command.title.starts_with("\\sleep"));
+    let times = sleeps.filter_map(|command| command.service_us.as_ref());
+    times.map(|time| time.mean * time.count as f64 / 1e6).sum()
 }
 
 /// Sets the CPU time of the server and its wait for a processor, if they were measured, as far as the sampled waits leave room for
@@ -150,9 +150,9 @@ fn measure_cpu(parts: &mut Vec<PartTime>, cost: &CostRecord, most_us: f64) {
     let Some(cpu_us) = cost.server_cpu_us else {
         return;
     };
-    let at = parts.iter().position(|each| each.part == TimePart::Cpu);
+    let at = parts.iter().position(|part| part.part == TimePart::Cpu);
     let sampled = at.map(|at| parts.swap_remove(at));
-    let (sampled_us, reach_us) = sampled.map_or((0.0, 0.0), |each| (each.us, each.reach_us));
+    let (sampled_us, reach_us) = sampled.map_or((0.0, 0.0), |part| (part.us, part.reach_us));
     // Without scheduler statistics, the rest may be a wait for a processor.
     let queue_us = cost.server_run_queue_us;
     let measured_us = (cpu_us + queue_us.unwrap_or(0.0)).min(most_us);

@@ -30,12 +30,12 @@ conversions! {
     String: text => Self::Text(text);
     bool: value => Self::Boolean(value);
     // JSON has no other numbers either.
-    f64: number => if number.is_finite() { Self::Real(number) } else { Self::Null };
-    u8: number => Self::Integer(number.into());
-    u32: number => Self::Integer(number.into());
-    i32: number => Self::Integer(number.into());
-    u64: number => Self::Integer(number.into());
-    usize: number => Self::from(number as u64);
+    f64: value => if value.is_finite() { Self::Real(value) } else { Self::Null };
+    u8: value => Self::Integer(value.into());
+    u32: value => Self::Integer(value.into());
+    i32: value => Self::Integer(value.into());
+    u64: value => Self::Integer(value.into());
+    usize: value => Self::from(value as u64);
 }
 
 impl<T: Into<Self>> From<Option<T>> for Value {

@@ -44,9 +44,9 @@ impl FromStr for CbcSize {
         if text.eq_ignore_ascii_case("auto") {
             return Ok(Self::Auto);
         }
-        let gigabytes = split_size(text).and_then(|(number, unit_bytes)| {
+        let gigabytes = split_size(text).and_then(|(digits, unit_bytes)| {
             let factor = unit_bytes.map_or(1.0, |bytes| bytes as f64 / BYTES_PER_GB);
-            Some(number.replace('_', "").parse::<f64>().ok()? * factor)
+            Some(digits.replace('_', "").parse::<f64>().ok()? * factor)
         });
         match gigabytes {
             Some(gigabytes) if gigabytes.is_finite() => Ok(Self::Gigabytes(rounded(gigabytes))),
@@ -211,12 +211,11 @@ mod tests {
 
     #[test]
     fn copies_match_the_benchmark_definition() {
-        let of = copies;
-        assert_eq!([0.1, 0.5, 1.0, 2.5].map(of), [1_251, 6_251, 12_501, 31_251]);
+        assert_eq!([0.1, 0.5, 1.0, 2.5].map(copies), [1_251, 6_251, 12_501, 31_251]);
         // A series to 12.5 ends with 12.
-        assert_eq!((of(0.001), of(20.0), of(20.5)), (13, 250_001, 256_251));
+        assert_eq!((copies(0.001), copies(20.0), copies(20.5)), (13, 250_001, 256_251));
         // 500MB (6103.5 copies) and the largest size.
-        assert_eq!((of(500.0 / 1024.0), of(SIZE_MAX_GB)), (6_104, 1_250_000_001));
+        assert_eq!((copies(500.0 / 1024.0), copies(SIZE_MAX_GB)), (6_104, 1_250_000_001));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub type Facts = BTreeMap<String, String>;
 /// Returns the price of an hour of `price=0.796/h` or `price=12.5 EUR/d`. The currency is only text.
 pub fn price_per_hour(facts: &Facts) -> Option<f64> {
     let (amount, unit) = facts.get(PRICE)?.rsplit_once('/')?;
-    let number = amount.split_whitespace().next()?.parse::<f64>().ok()?;
+    let value = amount.split_whitespace().next()?.parse::<f64>().ok()?;
     let hours = match unit.trim() {
         "h" => 1.0,
         "d" => 24.0,
@@ -22,7 +22,7 @@ pub fn price_per_hour(facts: &Facts) -> Option<f64> {
         "s" => 1.0 / 3_600.0,
         _ => return None,
     };
-    Some(number / hours).filter(|price| price.is_finite() && *price > 0.0)
+    Some(value / hours).filter(|price| price.is_finite() && *price > 0.0)
 }
 
 /// Returns the currency of a valid price, as typed; empty without one.
@@ -34,8 +34,8 @@ pub fn currency(facts: &Facts) -> Option<&str> {
 
 /// Returns the number of virtual processors of `vcpu=8`.
 pub fn vcpus(facts: &Facts) -> Option<f64> {
-    let number = facts.get(VCPU)?.trim().parse::<f64>().ok()?;
-    Some(number).filter(|number| number.is_finite() && *number > 0.0)
+    let count = facts.get(VCPU)?.trim().parse::<f64>().ok()?;
+    Some(count).filter(|count| count.is_finite() && *count > 0.0)
 }
 
 /// Fails for a fact with a meaning whose value has none.
@@ -61,10 +61,10 @@ mod tests {
     }
 
     #[test]
-    fn a_price_is_that_of_an_hour_and_its_currency_is_text() {
+    fn reads_the_price_of_an_hour_and_its_currency_as_text() {
         for (text, price) in [("0.796/h", 0.796), ("24 EUR/d", 1.0), ("0.5 $/min", 30.0)] {
-            let found = price_per_hour(&facts("price", text)).unwrap();
-            assert!((found - price).abs() < 1e-9, "{text}: {found}");
+            let per_hour = price_per_hour(&facts("price", text)).unwrap();
+            assert!((per_hour - price).abs() < 1e-9, "{text}: {per_hour}");
         }
         for text in ["0.796", "free", "-1/h", "1/month", "0/h"] {
             assert!(validate(&facts("price", text)).is_err(), "{text}");

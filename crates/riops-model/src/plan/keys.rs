@@ -94,13 +94,13 @@ fn parse_distribution(text: &str) -> Option<Distribution> {
             Distribution::Hotspot { keys_percent: share(keys)?, accesses_percent: share(accesses)? }
         }
         ("special", []) => Distribution::SPECIAL,
-        ("special", [keys, accesses, number]) => Distribution::Special {
+        ("special", [keys, accesses, count]) => Distribution::Special {
             keys_percent: whole_percent(keys).filter(|&percent| percent > 0)?,
             accesses_percent: whole_percent(accesses)?,
-            draws: draws(number)?,
+            draws: draws(count)?,
         },
         ("gaussian", []) => Distribution::GAUSSIAN,
-        ("gaussian", [number]) => Distribution::Gaussian { draws: draws(number)? },
+        ("gaussian", [count]) => Distribution::Gaussian { draws: draws(count)? },
         ("pareto", []) => Distribution::PARETO,
         ("pareto", [h]) => {
             let h = h.parse().ok().filter(|h| *h > 0.0 && *h < 1.0)?;

@@ -252,7 +252,8 @@ impl Spec for LoadRun {
         );
         common.refuse_repetition_options(NAME)?;
         let table = overlaid(&LoadDataset::default(), common.dataset)?;
-        let own = common.share.map_or(0..table.rows, |of| of.rows_of(table.rows, self.batch_size));
+        let own =
+            common.share.map_or(0..table.rows, |share| share.rows_of(table.rows, self.batch_size));
         require!(
             common.stop == Stop::Rows(own.end - own.start),
             "invalid plan: a load stops after all {} rows (`dataset.rows`), which contradicts `stop`",
@@ -284,12 +285,12 @@ mod tests {
 
     #[test]
     fn a_copy_has_larger_batches_by_default() {
-        let of = LoadRun::default_batch;
-        assert_eq!(of(&[Method::Insert, Method::Unnest], 10_000_000, 4), 200);
+        let default_batch = LoadRun::default_batch;
+        assert_eq!(default_batch(&[Method::Insert, Method::Unnest], 10_000_000, 4), 200);
         let with_copy = [Method::Unnest, Method::CopyBinary];
-        assert_eq!(of(&with_copy, 10_000_000, 4), 10_000);
-        assert_eq!(of(&with_copy, 100_000, 8), 1_250);
-        assert_eq!(of(&[Method::Copy], 1_000, 8), 200);
+        assert_eq!(default_batch(&with_copy, 10_000_000, 4), 10_000);
+        assert_eq!(default_batch(&with_copy, 100_000, 8), 1_250);
+        assert_eq!(default_batch(&[Method::Copy], 1_000, 8), 200);
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct OltpDataset {
 impl OltpDataset {
     /// Returns the schema-qualified names of the tables.
     pub fn table_names(&self) -> impl Iterator<Item = String> {
-        (1..=self.tables).map(|number| format!("{}.sbtest{number}", self.schema))
+        (1..=self.tables).map(|table| format!("{}.sbtest{table}", self.schema))
     }
 }
 
@@ -399,21 +399,21 @@ mod tests {
 
     #[test]
     fn statement_counts_match_sysbench() {
-        let of = |test| OltpRun { test, ..OltpRun::default() };
-        let read_write = of(OltpTest::ReadWrite);
+        let run = |test| OltpRun { test, ..OltpRun::default() };
+        let read_write = run(OltpTest::ReadWrite);
         assert_eq!((read_write.reads(), read_write.writes()), (14, 4));
         let without = OltpRun { range_selects: false, ..read_write };
         assert_eq!((without.reads(), without.writes()), (10, 4));
-        assert_eq!((of(OltpTest::ReadOnly).reads(), of(OltpTest::ReadOnly).writes()), (14, 0));
-        assert_eq!((of(OltpTest::WriteOnly).reads(), of(OltpTest::WriteOnly).writes()), (0, 4));
-        let updates = |test| OltpRun { index_updates: 2, non_index_updates: 3, ..of(test) };
+        assert_eq!((run(OltpTest::ReadOnly).reads(), run(OltpTest::ReadOnly).writes()), (14, 0));
+        assert_eq!((run(OltpTest::WriteOnly).reads(), run(OltpTest::WriteOnly).writes()), (0, 4));
+        let updates = |test| OltpRun { index_updates: 2, non_index_updates: 3, ..run(test) };
         assert_eq!(updates(OltpTest::UpdateIndex).writes(), 2);
         assert_eq!(updates(OltpTest::UpdateNonIndex).writes(), 3);
         assert!(updates(OltpTest::UpdateIndex).commits_each_statement());
-        assert!(!of(OltpTest::UpdateIndex).commits_each_statement());
-        assert!(!of(OltpTest::ReadWrite).commits_each_statement());
-        assert_eq!(of(OltpTest::MultiInsert).writes(), 10);
-        assert!(of(OltpTest::MultiInsert).is_explicit() && !of(OltpTest::Insert).is_explicit());
+        assert!(!run(OltpTest::UpdateIndex).commits_each_statement());
+        assert!(!run(OltpTest::ReadWrite).commits_each_statement());
+        assert_eq!(run(OltpTest::MultiInsert).writes(), 10);
+        assert!(run(OltpTest::MultiInsert).is_explicit() && !run(OltpTest::Insert).is_explicit());
     }
 
     #[test]

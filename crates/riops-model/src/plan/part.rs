@@ -13,18 +13,21 @@ impl DatasetPlan {
     /// [`PlanError`] if the part is larger than the dataset.
     pub fn part(&self, part: &Parameters) -> Result<Self, PlanError> {
         for (name, wanted) in part {
-            let Some((whole, wanted)) = self.size(name).zip(wanted.as_u64()) else {
+            let Some((available, wanted)) = self.size(name).zip(wanted.as_u64()) else {
                 return refuse(format!("the part of a dataset has no size \"{name}\""));
             };
             let option = option(name);
-            require!(wanted <= whole, "{option} {wanted} exceeds the {whole} of the dataset");
+            require!(
+                wanted <= available,
+                "{option} {wanted} exceeds the {available} of the dataset"
+            );
         }
         self.with(part)
     }
 
-    /// Returns the share of `whole` that this part of it has, from 0 to 1.
-    pub fn share_of(&self, whole: &Self) -> f64 {
-        let share = |name: &&str| Some(self.size(name)? as f64 / whole.size(name)? as f64);
+    /// Returns the share of `dataset` that this part of it has, from 0 to 1.
+    pub fn share_of(&self, dataset: &Self) -> f64 {
+        let share = |name: &&str| Some(self.size(name)? as f64 / dataset.size(name)? as f64);
         self.traits().scale.iter().filter_map(share).product()
     }
 
@@ -36,35 +39,35 @@ impl DatasetPlan {
 }
 
 impl Plan {
-    /// Requires a dataset with the sizes of `found`: an existing larger one is not used in part.
-    pub fn require_sizes_of(&mut self, found: &DatasetPlan) {
+    /// Requires a dataset with the sizes of `existing`: a larger one is not used in part.
+    pub fn require_sizes_of(&mut self, existing: &DatasetPlan) {
         if self.work.traits().replaces_its_table {
             return;
         }
-        for name in found.traits().scale {
-            if let Some(size) = found.size(name) {
+        for name in existing.traits().scale {
+            if let Some(size) = existing.size(name) {
                 self.part.entry(*name).or_insert(size.into());
             }
         }
     }
 
-    /// Uses a part of `found` if the plan requires a smaller dataset and has no part yet. Removes a size of the
+    /// Uses a part of `existing` if the plan requires a smaller dataset and has no part yet. Removes a size of the
     /// part that equals the size of the dataset.
-    pub fn use_part_of(&mut self, found: &DatasetPlan) {
-        for name in found.traits().scale {
-            let Some(whole) = found.size(name) else {
+    pub fn use_part_of(&mut self, existing: &DatasetPlan) {
+        for name in existing.traits().scale {
+            let Some(total) = existing.size(name) else {
                 continue;
             };
             let size = |given: &Parameters| given.get(*name).and_then(Value::as_u64);
             match (size(&self.part), size(&self.dataset)) {
                 (Some(part), required)
-                    if part == whole && required.is_none_or(|it| it == whole) =>
+                    if part == total && required.is_none_or(|it| it == total) =>
                 {
                     self.part.remove(*name);
                 }
-                (None, Some(required)) if required < whole => {
+                (None, Some(required)) if required < total => {
                     self.part.insert((*name).to_owned(), required.into());
-                    self.dataset.insert((*name).to_owned(), whole.into());
+                    self.dataset.insert((*name).to_owned(), total.into());
                 }
                 _ => {}
             }
@@ -126,16 +129,19 @@ mod tests {
 
     #[test]
     fn a_plan_can_require_the_sizes_of_a_dataset() {
-        let whole = sizes(&[("tables", 10), ("table_size", 1_000)]);
-        let mut plan =
-            Plan { work: OltpRun::default().into(), dataset: whole.clone(), ..Plan::default() };
+        let full_sizes = sizes(&[("tables", 10), ("table_size", 1_000)]);
+        let mut plan = Plan {
+            work: OltpRun::default().into(),
+            dataset: full_sizes.clone(),
+            ..Plan::default()
+        };
         plan.require_sizes_of(&dataset());
         let mut on_larger = plan.clone();
         let larger = OltpDataset { tables: 20, table_size: 1_000, ..OltpDataset::default() };
         on_larger.use_part_of(&larger.into());
-        assert_eq!(on_larger.dataset, whole);
+        assert_eq!(on_larger.dataset, full_sizes);
         plan.use_part_of(&dataset());
-        assert_eq!((plan.dataset, plan.part), (whole, Parameters::new()));
+        assert_eq!((plan.dataset, plan.part), (full_sizes, Parameters::new()));
     }
 
     #[test]

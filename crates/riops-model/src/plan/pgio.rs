@@ -63,44 +63,44 @@ impl PgioConf {
     /// [`PlanError`] with the number of the line that is not an assignment of a literal value, or with the
     /// variable whose value is invalid.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
-        let mut found = Self::default();
-        for (number, line) in (1..).zip(text.lines()) {
+        let mut variables = Self::default();
+        for (position, line) in (1..).zip(text.lines()) {
             if line.trim().is_empty() || line.trim_start().starts_with('#') {
                 continue;
             }
             let Some((name, value)) = assignment(line) else {
-                return refuse(format!("line {number} is not a variable assignment"));
+                return refuse(format!("line {position} is not a variable assignment"));
             };
             // Not with the value, which may contain a password.
             let Some(words) = shell_words(value) else {
                 return refuse(format!(
-                    "line {number}: {name} must have a literal value: riops does not expand shell variables or commands"
+                    "line {position}: {name} must have a literal value: riops does not expand shell variables or commands"
                 ));
             };
             let value = words.into_iter().next().unwrap_or_default();
             let is_number = NUMBERS.iter().any(|(known, _)| *known == name);
             if !is_number && !TEXTS.contains(&name) {
-                found.unknown.push(name.to_owned());
+                variables.unknown.push(name.to_owned());
             } else if is_number && !is_in_range(name, &value) {
                 return refuse(format!(
                     "{name}={value} must be an integer of at least 1 (UPDATE_PCT: 0 to 100)"
                 ));
             } else {
-                found.values.insert(name.to_owned(), value);
+                variables.values.insert(name.to_owned(), value);
             }
         }
-        if let Some(scale) = found.values.get("SCALE") {
+        if let Some(scale) = variables.values.get("SCALE") {
             require!(
                 scale.parse::<Size>().is_ok_and(|size| size.blocks() >= BLOCKS_MIN),
                 "SCALE={scale} must be a number of blocks or a size with the unit M, G or T, and at least {BLOCKS_MIN} blocks"
             );
         }
-        found.database()?;
-        Ok(found)
+        variables.database()?;
+        Ok(variables)
     }
 
     /// Returns the value of a numeric variable, or PGIO's default.
-    fn number(&self, name: &str) -> u32 {
+    fn numeric_value(&self, name: &str) -> u32 {
         let typed = self.values.get(name).and_then(|value| value.parse().ok());
         let default = NUMBERS.iter().find(|(known, _)| *known == name).map(|(_, default)| *default);
         typed.or(default).unwrap_or_default()
@@ -141,27 +141,27 @@ impl PgioConf {
         let mut add = |name: &'static str, value: Option<String>| {
             options.extend(value.map(|value| (name, value)));
         };
-        let number = |name: &str| Some(self.number(name).to_string());
+        let value = |name: &str| Some(self.numeric_value(name).to_string());
         add("database", self.database().unwrap_or_default());
         if purpose == Purpose::Other {
             return options;
         }
         add("layout", Some("block".to_owned()));
-        add("tables", number("NUM_SCHEMAS"));
+        add("tables", value("NUM_SCHEMAS"));
         add("size", self.values.get("SCALE").cloned());
         if purpose == Purpose::Prepare {
-            add("connections", number("NUM_THREADS"));
+            add("connections", value("NUM_THREADS"));
             return options;
         }
-        let sessions =
-            u64::from(self.number("NUM_THREADS")) * u64::from(self.number("NUM_SCHEMAS"));
+        let sessions = u64::from(self.numeric_value("NUM_THREADS"))
+            * u64::from(self.numeric_value("NUM_SCHEMAS"));
         add("sessions", Some(sessions.to_string()));
         add("table-per-session", Some("true".to_owned()));
-        add("duration", number("RUN_TIME"));
+        add("duration", value("RUN_TIME"));
         add("warmup", Some("0".to_owned()));
-        add("batch", number("WORK_UNIT"));
-        add("update-batch", number("UPDATE_WORK_UNIT"));
-        add("update-percent", number("UPDATE_PCT"));
+        add("batch", value("WORK_UNIT"));
+        add("update-batch", value("UPDATE_WORK_UNIT"));
+        add("update-percent", value("UPDATE_PCT"));
         add("update-share", Some("transactions".to_owned()));
         options
     }
@@ -230,7 +230,7 @@ impl PgioConf {
 /// Whether the value of a numeric variable is in its range.
 fn is_in_range(name: &str, value: &str) -> bool {
     let range = if name == "UPDATE_PCT" { 0..=100 } else { 1..=u32::MAX };
-    value.parse().is_ok_and(|number| range.contains(&number))
+    value.parse().is_ok_and(|parsed| range.contains(&parsed))
 }
 
 /// Splits a line of shell into words, without its comment. Returns `None` if it is not literal text: a

@@ -176,9 +176,9 @@ impl FromStr for RateStep {
         let step = || {
             let (rates, length) = text.split_once(':')?;
             let (from, to) = rates.split_once("..").unwrap_or((rates, rates));
-            let number = |text: &str| text.trim().replace('_', "").parse::<f64>().ok();
+            let parse_rate = |text: &str| text.trim().replace('_', "").parse::<f64>().ok();
             let seconds = length.trim().parse::<Span>().ok()?.0.as_secs_f64();
-            Some(Self { from_per_s: number(from)?, to_per_s: number(to)?, seconds })
+            Some(Self { from_per_s: parse_rate(from)?, to_per_s: parse_rate(to)?, seconds })
         };
         let invalid =
             format!("\"{text}\" is no step of a profile (examples: 500:30s, 100..5000:2m)");
@@ -208,8 +208,8 @@ fn mean_per_s(steps: &[RateStep]) -> f64 {
 
 /// Checks the steps of a profile.
 pub(super) fn validate_steps(steps: &[RateStep]) -> Result<(), PlanError> {
-    let number = steps.len();
-    require!(number <= STEPS_MAX, "--rate has {number} steps; at most {STEPS_MAX} are possible");
+    let count = steps.len();
+    require!(count <= STEPS_MAX, "--rate has {count} steps; at most {STEPS_MAX} are possible");
     let rates = 0.0..=RATE_MAX;
     for step in steps {
         require!(
@@ -371,8 +371,9 @@ impl Share {
     pub fn rows_of(self, rows: u64, batch: u64) -> Range<u64> {
         let batches = rows.div_ceil(batch.max(1));
         let first = |agent: u32| {
-            let number = u128::from(batches) * u128::from(agent) / u128::from(self.agents.max(1));
-            u64::try_from(number).unwrap_or(batches).saturating_mul(batch).min(rows)
+            let batches_before =
+                u128::from(batches) * u128::from(agent) / u128::from(self.agents.max(1));
+            u64::try_from(batches_before).unwrap_or(batches).saturating_mul(batch).min(rows)
         };
         first(self.agent)..first(self.agent + 1)
     }

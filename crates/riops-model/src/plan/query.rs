@@ -58,8 +58,8 @@ pub(super) fn validate<'a>(
     for NamedQuery { name, .. } in queries {
         require!(names.insert(name), "{option}: two queries have the name \"{name}\"");
     }
-    let number = names.len();
-    require!(number <= QUERIES_MAX, "{option}: at most {QUERIES_MAX} queries, not {number}");
+    let count = names.len();
+    require!(count <= QUERIES_MAX, "{option}: at most {QUERIES_MAX} queries, not {count}");
     Ok(())
 }
 
@@ -157,14 +157,14 @@ mod tests {
 
     #[test]
     fn the_queries_of_the_server_have_its_labels() {
-        let names = |labels| Prometheus::queries(labels).into_iter().map(|each| each.name);
+        let names = |labels| Prometheus::queries(labels).into_iter().map(|query| query.name);
         assert_eq!(names(None).collect::<Vec<_>>(), ["node_cpu", "node_cpu_max"]);
         let all = Prometheus::queries(Some(r#"pod=~"yb-tserver-.*""#));
-        let throttled = all.iter().find(|each| each.name == SERVER_THROTTLED).unwrap();
+        let throttled = all.iter().find(|query| query.name == SERVER_THROTTLED).unwrap();
         assert!(throttled.sql.starts_with(
             r#"promql:max(rate(container_cpu_cfs_throttled_periods_total{pod=~"yb-tserver-.*",container!=""}[1m]) / "#
         ));
-        assert!(all.iter().all(|each| !each.sql.contains("{{")));
+        assert!(all.iter().all(|query| !query.sql.contains("{{")));
     }
 
     #[test]

@@ -436,7 +436,7 @@ mod tests {
             ..RowsRun::default()
         };
         let stages: Vec<_> =
-            study.stages().iter().map(|each| (each.update_batch(), each.loop_side)).collect();
+            study.stages().iter().map(|stage| (stage.update_batch(), stage.loop_side)).collect();
         let (client, server) = (LoopSide::Client, LoopSide::Server);
         assert_eq!(stages, [(1, client), (1, server), (100, client), (100, server)]);
         assert!(study.stages().iter().all(|stage| stage.stages().len() == 1));

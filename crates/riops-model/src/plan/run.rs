@@ -469,7 +469,9 @@ impl Plan {
     /// Returns how many intervals the points of the time series cover. A run of the maximum duration ends when it is interrupted.
     pub fn point_length(&self) -> PointLength {
         let seconds = self.stop.seconds().filter(|&seconds| seconds < DURATION_S_MAX);
-        PointLength::of(seconds.map(|seconds| truncated((seconds / self.interval_s).ceil())))
+        PointLength::for_intervals(
+            seconds.map(|seconds| truncated((seconds / self.interval_s).ceil())),
+        )
     }
 
     /// Returns the interval of the time series.
@@ -482,13 +484,13 @@ impl Plan {
 fn require_one_workload(given: &Value) -> Result<(), PlanError> {
     let names = WorkPlan::executable_names();
     let all = WorkPlan::names();
-    let found: Vec<_> =
+    let present: Vec<_> =
         all.iter().filter(|name| given.get(name).is_some()).map(String::as_str).collect();
     require!(
-        found.len() == 1,
+        present.len() == 1,
         "invalid plan: it must have the parameters of exactly one workload ({}), but has {}",
         names.join(", "),
-        if found.is_empty() { "none".to_owned() } else { found.join(" and ") }
+        if present.is_empty() { "none".to_owned() } else { present.join(" and ") }
     );
     Ok(())
 }

@@ -75,8 +75,8 @@ impl FromStr for Builtin {
 
     /// Finds a script by the beginning of its name.
     fn from_str(name: &str) -> Result<Self, PlanError> {
-        let mut found = Self::ALL.into_iter().filter(|each| each.name().starts_with(name));
-        match (found.next(), found.next()) {
+        let mut matches = Self::ALL.into_iter().filter(|script| script.name().starts_with(name));
+        match (matches.next(), matches.next()) {
             (Some(only), None) => Ok(only),
             (None, _) => {
                 refuse(format!("no built-in script has the name \"{name}\": expected {EXPECTED}"))
@@ -186,7 +186,7 @@ impl ScriptRun {
             let text = source.text.as_deref().or(builtin.map(Builtin::text)).unwrap_or_default();
             match parse(&source.name, text, &mut names) {
                 Ok(script) => scripts.push(script),
-                Err(found) => errors.extend(found),
+                Err(problems) => errors.extend(problems),
             }
         }
         let is_simple = protocol == Protocol::Simple;
@@ -387,7 +387,7 @@ mod tests {
     use super::*;
     use crate::plan::Plan;
 
-    fn of(text: &str) -> ScriptRun {
+    fn script_run(text: &str) -> ScriptRun {
         let script =
             ScriptSource { name: "a.sql".to_owned(), weight: 1, text: Some(text.to_owned()) };
         ScriptRun { scripts: vec![script], ..ScriptRun::default() }
@@ -421,14 +421,14 @@ mod tests {
 
     #[test]
     fn the_title_distinguishes_scripts_by_their_texts_and_not_by_their_directories() {
-        let run = of("select 1;");
+        let run = script_run("select 1;");
         let title = run.title();
         assert!(title.starts_with("script a.sql (") && title.ends_with(')'), "{title}");
         let mut absolute = run.clone();
         absolute.scripts[0].name = "/home/me/a.sql".to_owned();
         assert_eq!((absolute.title(), absolute.compared()), (title.clone(), run.compared()));
-        assert_ne!(of("select 2;").title(), title);
-        assert_ne!(of("select 2;").compared(), run.compared());
+        assert_ne!(script_run("select 2;").title(), title);
+        assert_ne!(script_run("select 2;").compared(), run.compared());
         let mut defined = run.clone();
         defined.define.insert("x".to_owned(), "1".to_owned());
         assert_ne!(defined.title(), title);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_would_fail_whenever_it_is_executed() {
+    fn refuses_scripts_that_always_fail() {
         let prepared = Protocol::Prepared;
         for (text, protocol, expected) in [
             ("select :x;", prepared, "a.sql:1:8: undefined variable \"x\""),
@@ -449,11 +449,11 @@ mod tests {
             ("\\startpipeline\nselect 1;\n\\endpipeline", Protocol::Simple, "pipelines require"),
             ("\\set x 1 +", prepared, "a.sql:1:"),
         ] {
-            let found = refusal(&of(text), protocol);
-            assert!(found.contains(expected), "{text}: {found}");
+            let message = refusal(&script_run(text), protocol);
+            assert!(message.contains(expected), "{text}: {message}");
         }
-        assert_eq!(refusal(&of("select 1\\; select 2;"), Protocol::Simple), "");
-        let mut run = of("select :x;");
+        assert_eq!(refusal(&script_run("select 1\\; select 2;"), Protocol::Simple), "");
+        let mut run = script_run("select :x;");
         run.define.insert("x".to_owned(), "1".to_owned());
         assert_eq!((refusal(&run, prepared).as_str(), run.traits().dataset), ("", None));
         run.scripts.clear();

@@ -76,7 +76,7 @@ impl Plan {
     /// Returns the first option that several clients cannot share.
     fn undivided(&self) -> Option<String> {
         let traits = self.work.traits();
-        let found = [
+        let options = [
             (traits.is_undivided, format!("the workload {}", traits.name)),
             (self.keep_samples, "--graph".to_owned()),
             (!self.checkpoints_s.is_empty(), "--report-checkpoints".to_owned()),
@@ -87,7 +87,7 @@ impl Plan {
             (traits.is_exact && !self.verify, "--no-verify".to_owned()),
             (traits.has_several_stages, "more than one method".to_owned()),
         ];
-        found.into_iter().find_map(|(applies, option)| applies.then_some(option))
+        options.into_iter().find_map(|(applies, option)| applies.then_some(option))
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_divided_is_refused() {
+    fn refuses_plans_that_cannot_be_divided() {
         let refused = |plan: Plan, share: (u32, u32)| {
             let share = Share { agent: share.0, agents: share.1 };
             plan.shared(share).unwrap_err().to_string()

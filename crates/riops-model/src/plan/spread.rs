@@ -53,8 +53,8 @@ impl Spread {
     pub fn priority(&self, placement: &str) -> u8 {
         match self {
             Self::Topology(places) => {
-                let found = places.iter().filter(|place| place.matches(placement));
-                found.map(|place| place.priority).min().unwrap_or(Self::UNLISTED)
+                let matching = places.iter().filter(|place| place.matches(placement));
+                matching.map(|place| place.priority).min().unwrap_or(Self::UNLISTED)
             }
             _ => 1,
         }
@@ -88,7 +88,7 @@ impl FromStr for Spread {
     fn from_str(text: &str) -> Result<Self, PlanError> {
         let plain = PLAIN.into_iter().find_map(|(name, spread)| (name == text).then_some(spread));
         let topology = || {
-            let places = text.strip_prefix("topology:")?.split(',').map(|each| place(each.trim()));
+            let places = text.strip_prefix("topology:")?.split(',').map(|part| place(part.trim()));
             places.collect::<Option<_>>().map(Self::Topology)
         };
         plain.or_else(topology).ok_or_else(|| PlanError(format!(

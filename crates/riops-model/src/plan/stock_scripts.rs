@@ -65,7 +65,7 @@ fn of_contents(text: &str) -> u64 {
         None => text,
     };
     let digest = Sha256::digest(contents.as_bytes());
-    digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]

@@ -82,8 +82,8 @@ impl FromStr for OltpTest {
     fn from_str(text: &str) -> Result<Self, PlanError> {
         let text = text.trim_end_matches(".lua");
         let plain = text.replace('_', "-");
-        let found = TESTS.iter().find(|(_, name, sysbench)| *name == plain || *sysbench == text);
-        found.map(|(test, ..)| *test).ok_or_else(|| {
+        let entry = TESTS.iter().find(|(_, name, sysbench)| *name == plain || *sysbench == text);
+        entry.map(|(test, ..)| *test).ok_or_else(|| {
             let names = TESTS.map(|(_, name, _)| name).join(", ");
             PlanError(format!(
                 "unknown test \"{text}\": expected {names}, or a sysbench name such as oltp_read_write"

@@ -17,7 +17,7 @@ impl Default for PointLength {
 
 impl PointLength {
     /// Returns the length of the points of a series that has this number of intervals, as far as it is known.
-    pub(super) fn of(intervals: Option<usize>) -> Self {
+    pub(super) fn for_intervals(intervals: Option<usize>) -> Self {
         Self(intervals.unwrap_or(1).div_ceil(POINTS).max(1))
     }
 
@@ -49,11 +49,11 @@ mod tests {
     #[test]
     fn a_week_has_a_few_thousand_points() {
         let week = 7 * 86_400;
-        assert_eq!(points(PointLength::of(Some(week)), week), 3_979);
+        assert_eq!(points(PointLength::for_intervals(Some(week)), week), 3_979);
         // By count, the length is not known before.
-        assert_eq!(points(PointLength::of(None), week), 18_363);
-        assert_eq!(points(PointLength::of(Some(4_000)), 4_000), 4_000);
-        assert_eq!(points(PointLength::of(None), 4_000), 4_000);
+        assert_eq!(points(PointLength::for_intervals(None), week), 18_363);
+        assert_eq!(points(PointLength::for_intervals(Some(4_000)), 4_000), 4_000);
+        assert_eq!(points(PointLength::for_intervals(None), 4_000), 4_000);
         assert!(PointLength::default().after(usize::MAX) > week);
     }
 }

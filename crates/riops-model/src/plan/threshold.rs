@@ -33,7 +33,7 @@ impl LatencyKind {
     pub const ALL: [Self; 2] = [Self::Service, Self::Response];
 
     /// Returns the first for the service time, and the second for the response time.
-    pub fn of<T>(self, [service, response]: [T; 2]) -> T {
+    pub fn pick<T>(self, [service, response]: [T; 2]) -> T {
         match self {
             Self::Service => service,
             Self::Response => response,
@@ -101,11 +101,11 @@ impl Part {
         let Some(script) = &self.script else {
             return (count == 1).then_some(0);
         };
-        let number = script.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let index = script.parse::<usize>().ok().and_then(|ordinal| ordinal.checked_sub(1));
         names
             .enumerate()
             .find_map(|(position, name)| (name == script).then_some(position))
-            .or(number.filter(|number| *number < count))
+            .or(index.filter(|index| *index < count))
     }
 }
 
@@ -138,9 +138,9 @@ impl Threshold {
         matches!(self.metric, Metric::Time(Some(LatencyKind::Response), _) | Metric::Waiting)
     }
 
-    /// Whether `found`, in the metric's unit, meets the threshold.
-    pub fn is_met_by(&self, found: f64) -> bool {
-        found.partial_cmp(&self.value).is_some_and(|found| self.orderings.contains(&found))
+    /// Whether `value`, in the metric's unit, meets the threshold.
+    pub fn is_met_by(&self, value: f64) -> bool {
+        value.partial_cmp(&self.value).is_some_and(|ordering| self.orderings.contains(&ordering))
     }
 
     /// Whether a value that is at least `bound` meets the threshold; `None` if that depends on the value.
@@ -153,13 +153,13 @@ impl Threshold {
         }
     }
 
-    /// Whether `found` breaches the threshold by more than the error of a preliminary value.
-    pub fn is_clearly_breached(&self, found: f64) -> bool {
+    /// Whether `value` breaches the threshold by more than the error of a preliminary value.
+    pub fn is_clearly_breached(&self, value: f64) -> bool {
         let near = match self.metric {
             Metric::Time(..) => [1.0 - TOLERANCE, 1.0, 1.0 + TOLERANCE],
             _ => [1.0; 3],
         };
-        near.iter().all(|factor| !self.is_met_by(found * factor))
+        near.iter().all(|factor| !self.is_met_by(value * factor))
     }
 }
 
@@ -207,7 +207,7 @@ fn parse(text: &str) -> Option<Threshold> {
     let value = value.trim();
     let time = || Some((microseconds(value)?, LimitUnit::Time));
     let size = || Some((bytes(value)?, LimitUnit::Size));
-    let plain = || Some((number(value)?, LimitUnit::Number));
+    let plain = || Some((parse_number(value)?, LimitUnit::Number));
     let (value, unit) = match metric {
         Metric::Time(..) => time()?,
         Metric::Figure => plain().or_else(time).or_else(size)?,
@@ -270,19 +270,22 @@ fn metric(name: &str) -> Option<Metric> {
 /// Whether a figure may have this name.
 fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase())
-        && name.chars().all(|each| each.is_ascii_alphanumeric() || "-_".contains(each))
+        && name
+            .chars()
+            .all(|character| character.is_ascii_alphanumeric() || "-_".contains(character))
 }
 
 /// Parses a percentage: `99.9`, or `999` as in the names of the record.
 fn percent(text: &str) -> Option<f64> {
     let decimals =
         text.strip_prefix("99").filter(|rest| !rest.is_empty() && !rest.starts_with('.'));
-    let percent = decimals.map_or_else(|| number(text), |rest| number(&format!("99.{rest}")));
+    let percent =
+        decimals.map_or_else(|| parse_number(text), |rest| parse_number(&format!("99.{rest}")));
     percent.filter(|percent| (0.0..=100.0).contains(percent))
 }
 
-fn number(text: &str) -> Option<f64> {
-    text.replace('_', "").parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
+fn parse_number(text: &str) -> Option<f64> {
+    text.replace('_', "").parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0)
 }
 
 /// Parses a latency. The unit is required.
@@ -292,7 +295,7 @@ fn microseconds(text: &str) -> Option<f64> {
         text if text.ends_with("ms") => (text.strip_suffix("ms")?, 1e3),
         text => (text.strip_suffix('s')?, 1e6),
     };
-    Some(number(digits.trim())? * factor)
+    Some(parse_number(digits.trim())? * factor)
 }
 
 /// Parses a size as it is shown: a kB has 1,000 bytes.
@@ -300,7 +303,7 @@ fn bytes(text: &str) -> Option<f64> {
     let units = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("B", 1.0)];
     let (digits, factor) =
         units.into_iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
-    Some(number(digits.trim())? * factor)
+    Some(parse_number(digits.trim())? * factor)
 }
 
 impl fmt::Display for Threshold {
@@ -328,11 +331,11 @@ mod tests {
             ("errors=0", 0.0, true),
             ("errors==0", 1.0, false),
         ];
-        for (text, found, is_met) in cases {
+        for (text, value, is_met) in cases {
             assert_eq!(
-                text.parse::<Threshold>().unwrap().is_met_by(found),
+                text.parse::<Threshold>().unwrap().is_met_by(value),
                 is_met,
-                "{text} {found}"
+                "{text} {value}"
             );
         }
     }

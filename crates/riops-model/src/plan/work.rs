@@ -104,7 +104,7 @@ macro_rules! list {
 
             /// Returns the variant with this name, with default parameters.
             pub fn default_of(name: &str) -> Option<Self> {
-                Self::defaults().into_iter().find(|each| each.traits().name == name)
+                Self::defaults().into_iter().find(|member| member.traits().name == name)
             }
 
             /// Returns the parameters as a trait object.
@@ -119,7 +119,7 @@ macro_rules! list {
 
             /// Returns the parameters if they are of type `T`.
             pub fn get<T: Member<Self>>(&self) -> Option<&T> {
-                T::of(self)
+                T::find_in(self)
             }
         }
 
@@ -131,7 +131,7 @@ macro_rules! list {
             }
 
             impl Member<$list> for $part {
-                fn of(list: &$list) -> Option<&Self> {
+                fn find_in(list: &$list) -> Option<&Self> {
                     match list {
                         $list::$variant(part) => Some(part),
                         #[allow(unreachable_patterns, reason = "a list may have one entry")]
@@ -200,7 +200,7 @@ impl DatasetPlan {
 /// The parameters of one workload or dataset, as a member of the list of all.
 pub trait Member<List>: Sized {
     /// Returns the parameters in `list` if they are of this type.
-    fn of(list: &List) -> Option<&Self>;
+    fn find_in(list: &List) -> Option<&Self>;
 }
 
 with_works! { [list]

@@ -96,7 +96,7 @@ pub struct ThresholdRecord {
 impl ThresholdRecord {
     /// Whether the threshold may be met or breached: the measured value is a lower bound that decides nothing.
     pub fn is_undecided(&self) -> bool {
-        let decided = self.found.and_then(|found| self.threshold.is_met_from(found));
+        let decided = self.found.and_then(|value| self.threshold.is_met_from(value));
         self.at_least && !self.ended_run && decided.is_none()
     }
 }

@@ -26,7 +26,7 @@ pub enum Finding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedStatement {
     /// Number of its command in the script, from 1.
-    pub number: usize,
+    pub command: usize,
     /// Line in the script, from 1.
     pub line: usize,
     /// Its text, with parameters.

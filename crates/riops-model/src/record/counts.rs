@@ -165,8 +165,8 @@ pub struct Fairness {
 
 impl Fairness {
     /// Returns the statistics of the transactions of each session.
-    pub fn of(transactions: &[u64]) -> Self {
-        let (mean, stdev) = mean_stdev(transactions.iter().map(|&each| each as f64));
+    pub fn from_transactions(transactions: &[u64]) -> Self {
+        let (mean, stdev) = mean_stdev(transactions.iter().map(|&count| count as f64));
         let min = transactions.iter().copied().min().unwrap_or(0);
         Self { min, mean, max: transactions.iter().copied().max().unwrap_or(0), stdev }
     }
@@ -191,7 +191,7 @@ pub struct Execution {
 
 impl Execution {
     /// Returns the statistics of the seconds of each session.
-    pub fn of(seconds: impl Iterator<Item = f64> + Clone) -> Self {
+    pub fn from_seconds(seconds: impl Iterator<Item = f64> + Clone) -> Self {
         let (mean, stdev) = mean_stdev(seconds);
         Self { mean, stdev }
     }
@@ -203,8 +203,8 @@ mod tests {
 
     #[test]
     fn fairness_is_min_mean_max_and_stdev_over_the_sessions() {
-        let found = Fairness::of(&[10, 20, 30]);
-        assert_eq!((found.min, found.max), (10, 30));
-        assert!((found.mean - 20.0).abs() < 1e-9 && (found.stdev - 8.165).abs() < 1e-3);
+        let fairness = Fairness::from_transactions(&[10, 20, 30]);
+        assert_eq!((fairness.min, fairness.max), (10, 30));
+        assert!((fairness.mean - 20.0).abs() < 1e-9 && (fairness.stdev - 8.165).abs() < 1e-3);
     }
 }

@@ -190,10 +190,10 @@ impl LiveRun {
             stage.totals.add(point);
             stage.last = Some(point.clone());
         }
-        let (number, stage) = (self.points_seen, self.stages_started);
+        let (position, stage) = (self.points_seen, self.stages_started);
         push_bounded(
             &mut self.points,
-            LivePoint { number, stage, point: point.clone() },
+            LivePoint { number: position, stage, point: point.clone() },
             LIVE_POINTS_MAX,
         );
     }

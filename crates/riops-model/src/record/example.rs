@@ -21,17 +21,17 @@ fn latency(count: u64) -> LatencySummary {
     let us = [1600.0, 2100.0, 2300.0, 2900.0, 3800.0, 4100.0];
     let percentile = |percent| {
         let percents = [50.0, 90.0, 95.0, 99.0, 99.9, 100.0];
-        percents.into_iter().zip(us).find(|(each, _)| *each == percent).map(|(_, us)| us)
+        percents.into_iter().zip(us).find(|(known, _)| *known == percent).map(|(_, us)| us)
     };
     LatencySummary::new(count, 900.0, Moments { mean: 1650.0, stdev: 300.0 }, percentile).unwrap()
 }
 
 fn check(name: &str) -> Check {
-    let number = || "12000000".to_owned();
+    let rows = || "12000000".to_owned();
     Check {
         name: name.to_owned(),
-        expected: number(),
-        found: number(),
+        expected: rows(),
+        found: rows(),
         held: true,
         unresolved: 0,
         unknown: false,
@@ -188,10 +188,10 @@ pub fn example_oltp() -> Record {
 
 /// Three nodes, of which the second was lost for a while.
 fn example_nodes() -> Vec<NodeRecord> {
-    let node = |number: u64, transactions: u64| NodeRecord {
-        node: format!("127.0.0.{number}:5433"),
+    let node = |position: u64, transactions: u64| NodeRecord {
+        node: format!("127.0.0.{position}:5433"),
         role: Role::Primary,
-        placement: Some(format!("cloud.region.zone{number}")),
+        placement: Some(format!("cloud.region.zone{position}")),
         down: false,
         longest_pause_s: None,
         sessions: 3,
@@ -241,7 +241,7 @@ pub fn example_load(methods: &[Method]) -> Record {
         LoadDataset { rows: 12_000_000, contents: method.contents(), ..LoadDataset::default() }
             .into();
     record.accesses.clear();
-    let stage = |(number, method): (u32, &Method)| StageRecord {
+    let stage = |(position, method): (u32, &Method)| StageRecord {
         name: format!("load, {}", method.as_str()),
         session_loop: LoopRecord {
             method: Some(method.as_str().to_owned()),
@@ -250,7 +250,7 @@ pub fn example_load(methods: &[Method]) -> Record {
             ..session_loop()
         },
         throughput: Throughput {
-            rows_per_s: 1_200_000.0 / f64::from(number),
+            rows_per_s: 1_200_000.0 / f64::from(position),
             transactions_per_s: 1200.0,
             statements_per_s: 1200.0,
         },

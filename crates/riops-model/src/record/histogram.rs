@@ -273,12 +273,12 @@ mod tests {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position in a short list")]
             let rank = ((quantile * values.len() as f64).ceil() as usize).max(1);
             let exact = values[rank - 1] as f64;
-            let found = histogram.quantile(quantile).0 as f64;
-            prop_assert!((found - exact).abs() <= exact / 1000.0 + 1.0, "{found} for {exact}");
+            let value = histogram.quantile(quantile).0 as f64;
+            prop_assert!((value - exact).abs() <= exact / 1000.0 + 1.0, "{value} for {exact}");
         }
 
         #[test]
-        fn buckets_and_their_deviation_are_those_of_the_library(
+        fn buckets_and_their_deviation_equal_the_library(
             values in prop::collection::vec(0u64..5_000_000_000_000, 0..100),
         ) {
             let mut histogram = Histogram::new().unwrap();
@@ -290,8 +290,8 @@ mod tests {
                 .map(|value| (Nanos(value.value_iterated_to()), value.count_since_last_iteration()))
                 .collect();
             prop_assert_eq!(histogram.recorded().collect::<Vec<_>>(), of_library);
-            let (found, expected) = (histogram.stdev_ns(), histogram.hdr.stdev());
-            prop_assert!((found - expected).abs() <= expected * 1e-9, "{found} {expected}");
+            let (deviation, expected) = (histogram.stdev_ns(), histogram.hdr.stdev());
+            prop_assert!((deviation - expected).abs() <= expected * 1e-9, "{deviation} {expected}");
         }
 
         #[test]
@@ -315,14 +315,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn histograms_of_workers_and_stages_merge_into_that_of_the_whole(
+        fn histograms_of_workers_and_stages_merge_into_one_of_all_latencies(
             stages in prop::collection::vec(
                 // Workers of a stage, with their latencies: from 1 ns to more than an hour.
                 prop::collection::vec(prop::collection::vec(0u64..5_000_000_000_000, 0..40), 1..4),
                 1..4,
             ),
         ) {
-            let mut whole = Histogram::new().unwrap();
+            let mut all = Histogram::new().unwrap();
             let mut stored = Vec::new();
             for workers in &stages {
                 let mut stage = Histogram::new().unwrap();
@@ -330,7 +330,7 @@ mod tests {
                     let mut worker = Histogram::new().unwrap();
                     for latency in latencies {
                         worker.record(Nanos(*latency));
-                        whole.record(Nanos(*latency));
+                        all.record(Nanos(*latency));
                     }
                     stage.merge(&worker).unwrap();
                 }
@@ -339,12 +339,12 @@ mod tests {
             let merged = Histogram::merged(&stored).unwrap().unwrap();
             prop_assert_eq!(
                 merged.recorded().collect::<Vec<_>>(),
-                whole.recorded().collect::<Vec<_>>()
+                all.recorded().collect::<Vec<_>>()
             );
-            prop_assert_eq!(merged.count(), whole.count());
-            if whole.count() > 0 {
+            prop_assert_eq!(merged.count(), all.count());
+            if all.count() > 0 {
                 for quantile in [0.5, 0.9, 0.99, 0.999] {
-                    let (one, other) = (merged.quantile(quantile), whole.quantile(quantile));
+                    let (one, other) = (merged.quantile(quantile), all.quantile(quantile));
                     prop_assert!(one.0.abs_diff(other.0) <= other.0 / 1000 + 1, "{one:?} {other:?}");
                 }
             }

@@ -49,20 +49,20 @@ pub struct StoredTimes<'a> {
 impl<'a> StoredTimes<'a> {
     /// Returns the times of a kind. Each pair has the service times and then the response times; without a rate, the second lower
     /// bounds belong to the service times.
-    pub(super) fn of(
+    pub(super) fn for_kind(
         kind: Option<LatencyKind>,
         summaries: [&'a Option<LatencySummary>; 2],
         histograms: [&'a Option<StoredHistogram>; 2],
         unfinished: [&'a Option<StoredHistogram>; 2],
     ) -> Self {
-        let has_rate = LatencyKind::Response.of(summaries).is_some();
+        let has_rate = LatencyKind::Response.pick(summaries).is_some();
         let main = if has_rate { LatencyKind::Response } else { LatencyKind::Service };
         let kind = kind.unwrap_or(main);
         let of_bounds = if kind == main { LatencyKind::Response } else { kind };
         Self {
-            summary: kind.of(summaries).as_ref(),
-            observed: kind.of(histograms).as_ref(),
-            unfinished: of_bounds.of(unfinished).as_ref(),
+            summary: kind.pick(summaries).as_ref(),
+            observed: kind.pick(histograms).as_ref(),
+            unfinished: of_bounds.pick(unfinished).as_ref(),
         }
     }
 
@@ -161,7 +161,9 @@ impl Latencies {
     /// only if it took longer than all before: otherwise it is like those in flight at the start, which are observed.
     pub fn bounds(&self) -> Histogram {
         let mut bounds = self.unfinished.clone();
-        for (latency, count) in self.drained.recorded().filter(|of| of.0 > self.observed.max()) {
+        for (latency, count) in
+            self.drained.recorded().filter(|bucket| bucket.0 > self.observed.max())
+        {
             bounds.record_many(latency, count);
         }
         // The recorded ones have the error of the histogram.
@@ -183,7 +185,7 @@ impl Latencies {
     /// # Errors
     /// Returns [`HistogramError::Unusable`] if a histogram cannot be merged.
     pub fn figure(&self, quantity: Quantity) -> Result<Option<AtLeast>, HistogramError> {
-        let all = WithBounds::of(self)?;
+        let all = WithBounds::from_latencies(self)?;
         Ok(match quantity {
             Quantity::Percentile(percent) => all.percentile(percent),
             Quantity::Mean => all.percentile(OF_MEAN).and_then(|tail| {
@@ -197,7 +199,7 @@ impl Latencies {
     /// # Errors
     /// Returns [`HistogramError::Unusable`] if a histogram cannot be merged.
     pub fn summary(&self) -> Result<Option<LatencySummary>, HistogramError> {
-        let all = WithBounds::of(self)?;
+        let all = WithBounds::from_latencies(self)?;
         let of_mean = all.of_mean().and_then(Histogram::summary);
         let Some((of_mean, observed)) = of_mean.zip(self.observed.summary()) else {
             return Ok(None);
@@ -211,7 +213,7 @@ impl Latencies {
             summary.successful = (*summary != observed).then(|| Box::new(observed));
             let is_bound = |percent| all.percentile(percent).is_some_and(|at| at.is_bound);
             summary.lower_bound_from =
-                LatencySummary::PERCENTS.into_iter().find(|of| is_bound(*of));
+                LatencySummary::PERCENTS.into_iter().find(|percent| is_bound(*percent));
         }
         Ok(summary)
     }
@@ -226,7 +228,7 @@ struct WithBounds<'a> {
 }
 
 impl<'a> WithBounds<'a> {
-    fn of(latencies: &'a Latencies) -> Result<Self, HistogramError> {
+    fn from_latencies(latencies: &'a Latencies) -> Result<Self, HistogramError> {
         let bounds = latencies.bounds();
         let mut all = latencies.observed.clone();
         all.merge(&bounds)?;
@@ -278,12 +280,12 @@ mod tests {
     }
 
     fn at(latencies: &Latencies, percent: f64) -> (f64, bool) {
-        let found = latencies.figure(Quantity::Percentile(percent)).unwrap().unwrap();
-        ((found.value / 1e3 * 10.0).round() / 10.0, found.is_bound)
+        let figure = latencies.figure(Quantity::Percentile(percent)).unwrap().unwrap();
+        ((figure.value / 1e3 * 10.0).round() / 10.0, figure.is_bound)
     }
 
     #[test]
-    fn without_missing_transactions_all_values_are_those_of_the_histogram() {
+    fn values_equal_the_histogram_if_no_transaction_is_missing() {
         let latencies = latencies(10_000, 5);
         assert_eq!(latencies.summary().unwrap(), latencies.observed.summary());
         assert_eq!(Latencies::new().unwrap().summary().unwrap(), None);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::LatencyKind;
 
-use crate::stats::percentile_shown;
+use crate::stats::is_percentile_shown;
 
 /// Count, mean, standard deviation and percentiles of latencies, in microseconds.
 #[serde_with::skip_serializing_none]
@@ -88,7 +88,7 @@ impl LatencySummary {
             p95: percentile(95.0)?,
             p99: percentile(99.0)?,
             p999: percentile(99.9)?,
-            p9999: percentile(99.99).filter(|_| percentile_shown(count, 99.99, 1.0)),
+            p9999: percentile(99.99).filter(|_| is_percentile_shown(count, 99.99, 1.0)),
             max: percentile(100.0)?,
             lower_bound_from: None,
             shown_to: None,
@@ -107,10 +107,10 @@ impl LatencySummary {
         let mut last = 0.0;
         for (percent, us) in Self::PERCENTS.into_iter().zip(values) {
             // Higher percentiles have too few samples anyway.
-            if !percentile_shown(self.count, percent, 1.0) {
+            if !is_percentile_shown(self.count, percent, 1.0) {
                 break;
             }
-            if !percentile_shown(self.count, percent, 1.0 / heatmap.dispersion(percent, us)) {
+            if !is_percentile_shown(self.count, percent, 1.0 / heatmap.dispersion(percent, us)) {
                 self.shown_to = Some(last);
                 break;
             }
@@ -120,12 +120,13 @@ impl LatencySummary {
 
     /// Returns whether a percentile has ten effective values beyond it.
     pub fn is_shown(&self, percent: f64) -> bool {
-        percentile_shown(self.count, percent, 1.0) && self.shown_to.is_none_or(|to| percent <= to)
+        is_percentile_shown(self.count, percent, 1.0)
+            && self.shown_to.is_none_or(|to| percent <= to)
     }
 
     /// Returns whether a percentile is not shown although there are enough latencies: a few stalls caused the slow ones.
     pub fn is_hidden_by_stalls(&self, percent: f64) -> bool {
-        percentile_shown(self.count, percent, 1.0) && !self.is_shown(percent)
+        is_percentile_shown(self.count, percent, 1.0) && !self.is_shown(percent)
     }
 
     /// Whether a percentile, or the mean without one, is only a lower bound.
@@ -166,8 +167,8 @@ pub struct ReportedLatency {
 impl ReportedLatency {
     /// Returns the latency of this percentile, if it was reported.
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
-        let same = |each: &&ReportedPercentile| (each.percent - percent).abs() < 1e-9;
-        self.percentiles.iter().find(same).map(|each| each.us)
+        let same = |reported: &&ReportedPercentile| (reported.percent - percent).abs() < 1e-9;
+        self.percentiles.iter().find(same).map(|reported| reported.us)
     }
 }
 
@@ -270,10 +271,10 @@ impl HeatmapRecord {
         // All latencies of a slot, the latencies above the class of the value, and the latencies in this class.
         let counts = |slot: &HeatmapSlot| {
             let [mut all, mut above, mut within] = [0.0; 3];
-            for (of, count) in (slot.first_class..).zip(&slot.counts) {
+            for (own_class, count) in (slot.first_class..).zip(&slot.counts) {
                 let count = *count as f64;
                 all += count;
-                match of.cmp(&class) {
+                match own_class.cmp(&class) {
                     Ordering::Less => {}
                     Ordering::Equal => within += count,
                     Ordering::Greater => above += count,
@@ -287,8 +288,8 @@ impl HeatmapRecord {
         // `share` is the share of the latencies in the class of the value that are beyond the value.
         let beyond = all * (1.0 - percent / 100.0);
         let share = ((beyond - above) / within.max(1.0)).clamp(0.0, 1.0);
-        let (number, found) = (slots.len() as f64, above + share * within);
-        if slots.len() < SLOTS_MIN || found <= 0.0 {
+        let (slot_count, tail) = (slots.len() as f64, above + share * within);
+        if slots.len() < SLOTS_MIN || tail <= 0.0 {
             return 1.0;
         }
         let factor = |expected: &dyn Fn(f64) -> f64| {
@@ -299,13 +300,13 @@ impl HeatmapRecord {
                 let chance = share * (1.0 - share) * within;
                 if expected > 0.0 { (squared + chance) / expected } else { 0.0 }
             };
-            slots.iter().map(deviation).sum::<f64>() / (number - 1.0)
+            slots.iter().map(deviation).sum::<f64>() / (slot_count - 1.0)
         };
         // Each slot is expected to have the same number, or the same share of its transactions, because their
         // rate may change.
-        let factor = factor(&|_| found / number).min(factor(&|of| of * found / all));
+        let factor = factor(&|_| tail / slot_count).min(factor(&|in_slot| in_slot * tail / all));
         // The factor of independent latencies has a chi-squared distribution.
-        let by_chance = 1.0 + CHANCE_ERRORS * (2.0 / (number - 1.0)).sqrt();
+        let by_chance = 1.0 + CHANCE_ERRORS * (2.0 / (slot_count - 1.0)).sqrt();
         if factor > by_chance { factor } else { 1.0 }
     }
 }

@@ -34,7 +34,7 @@ impl Effects {
     /// Returns the effects multiplied by `count`.
     #[inline]
     pub fn times(self, count: u64) -> Self {
-        self.combined(self, |number, _| number * count)
+        self.combined(self, |own, _| own * count)
     }
 
     /// Returns the sum of both effects.
@@ -50,12 +50,12 @@ impl Effects {
     }
 
     #[inline]
-    fn combined(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+    fn combined(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            inserted: of(self.inserted, other.inserted),
-            reinserted: of(self.reinserted, other.reinserted),
-            deleted: of(self.deleted, other.deleted),
-            added: of(self.added, other.added),
+            inserted: combine(self.inserted, other.inserted),
+            reinserted: combine(self.reinserted, other.reinserted),
+            deleted: combine(self.deleted, other.deleted),
+            added: combine(self.added, other.added),
         }
     }
 }
@@ -137,7 +137,7 @@ impl OperationRecord {
         let summaries = [&self.service_us, &self.response_us];
         let histograms = [&self.histogram, &self.response_histogram];
         let unfinished = [&self.unfinished_service_histogram, &self.unfinished_histogram];
-        StoredTimes::of(kind, summaries, histograms, unfinished)
+        StoredTimes::for_kind(kind, summaries, histograms, unfinished)
     }
 
     /// Returns their latency: response times with a rate, otherwise service times.

@@ -88,12 +88,12 @@ impl ProbePoint {
     /// Returns the share of the current phase of a statement that is done, 0 to 1: as reported by the server, or else
     /// from the size of the database before the statement and its expected growth, in bytes.
     pub fn share_done(&self, growth: Option<(u64, u64)>) -> Option<f64> {
-        let of = |done: u64, total: u64| {
+        let share = |done: u64, total: u64| {
             (total > 0).then(|| (done as f64 / total as f64).clamp(0.0, 1.0))
         };
         match (&self.progress, growth, self.database_bytes) {
-            (Some(progress), ..) => of(progress.done, progress.total),
-            (None, Some((before, growth)), Some(now)) => of(now.saturating_sub(before), growth),
+            (Some(progress), ..) => share(progress.done, progress.total),
+            (None, Some((before, growth)), Some(now)) => share(now.saturating_sub(before), growth),
             _ => None,
         }
     }

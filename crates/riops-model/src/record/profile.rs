@@ -83,7 +83,8 @@ mod tests {
     fn stacks_are_stored_compressed_and_read_back_the_most_frequent_first() {
         let stacks = vec![("main;b c".to_owned(), 2), ("main;a".to_owned(), 5)];
         let profile = ProfileRecord::default().with_stacks(stacks);
-        let functions = |of: &[&str]| of.iter().map(|each| (*each).to_owned()).collect::<Vec<_>>();
+        let functions =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let expected = [(functions(&["main", "a"]), 5), (functions(&["main", "b c"]), 2)];
         assert_eq!(profile.stacks(), expected);
         let damaged = ProfileRecord { stacks: "AAAA".to_owned(), ..profile };
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn rare_stacks_of_a_large_profile_are_left_out_and_counted() {
-        let stacks = (0..30_000).map(|number| (format!("f{number}"), 1)).collect();
+        let stacks = (0..30_000).map(|position| (format!("f{position}"), 1)).collect();
         let profile = ProfileRecord::default().with_stacks(stacks);
         assert_eq!((profile.stacks().len(), profile.samples_left_out), (20_000, 10_000));
     }

@@ -40,7 +40,7 @@ impl StageRecord {
     /// Returns how the rate was achieved; `None` without a rate.
     pub fn rate_verdict(&self) -> Option<RateVerdict> {
         let schedule = self.session_loop.schedule.as_ref()?;
-        let grows = self.session_loop.steadiness.and_then(|found| found.shift);
+        let grows = self.session_loop.steadiness.and_then(|steadiness| steadiness.shift);
         // A rate with a profile is reached if it is in each step.
         let steps = self.session_loop.steps.iter().filter_map(StepRecord::missing_share);
         let missing = steps.chain(self.missing_share()).fold(0.0, f64::max);
@@ -91,7 +91,8 @@ impl StageRecord {
 
     /// Whether the client started the transactions too late.
     pub fn starts_late(&self) -> bool {
-        let delay = self.session_loop.schedule.as_ref().and_then(|each| each.start_lag_us.as_ref());
+        let delay =
+            self.session_loop.schedule.as_ref().and_then(|schedule| schedule.start_lag_us.as_ref());
         let response = self.session_loop.response_us.as_ref().map_or(0.0, |latency| latency.p50);
         delay.is_some_and(|delay| delay.p99 > DELAY_US_MIN.max(DELAY_SHARE_MAX * response))
     }
@@ -166,8 +167,8 @@ mod tests {
         assert_eq!(stage.rate_verdict(), Some(RateVerdict::Reached));
         let shift = Shift { inside: 9e3, outside: 1e3, is_at_end: true, ..Shift::default() };
         let mut with = |shift: Shift| {
-            let found = SteadinessRecord { shift: Some(shift), ..SteadinessRecord::default() };
-            stage.session_loop.steadiness = Some(found);
+            let steadiness = SteadinessRecord { shift: Some(shift), ..SteadinessRecord::default() };
+            stage.session_loop.steadiness = Some(steadiness);
             stage.rate_verdict().unwrap()
         };
         let growing = Shift { of_response: true, ..shift };

@@ -80,12 +80,19 @@ impl Record {
     pub fn marks(&self) -> Vec<&'static str> {
         let mut loops = self.stages.iter().map(|stage| &stage.session_loop);
         let is_failed = self.status == Status::Failed;
-        let unsteady = |each: &LoopRecord| each.steadiness.is_some_and(|found| !found.steady);
-        let has_lost = |each: &LoopRecord| each.reconnects > 0;
+        let unsteady = |session_loop: &LoopRecord| {
+            session_loop.steadiness.is_some_and(|steadiness| !steadiness.steady)
+        };
+        let has_lost = |session_loop: &LoopRecord| session_loop.reconnects > 0;
         let kinds = || self.verdict.warnings.iter().map(|warning| warning.kind);
         let is_other = |kind: WarningKind| !kind.is_disturbance() && kind != WarningKind::Outage;
         let marks = [
-            ("breached", self.thresholds.iter().any(|found| !found.held && !found.is_undecided())),
+            (
+                "breached",
+                self.thresholds
+                    .iter()
+                    .any(|threshold| !threshold.held && !threshold.is_undecided()),
+            ),
             ("undecided", self.thresholds.iter().any(ThresholdRecord::is_undecided)),
             ("disturbed", self.is_disturbed()),
             // The rate of a failed run ends with its failure.
@@ -120,9 +127,9 @@ impl Record {
 
     /// Returns the share of the dataset that the run used, from 0 to 1; `None` if it used the whole or needs none.
     pub fn dataset_share(&self) -> Option<f64> {
-        let whole = &self.target.dataset.as_ref()?.parameters;
-        let used = self.used_dataset().filter(|used| used != whole)?;
-        Some(used.share_of(whole))
+        let dataset = &self.target.dataset.as_ref()?.parameters;
+        let used = self.used_dataset().filter(|used| used != dataset)?;
+        Some(used.share_of(dataset))
     }
 
     /// Returns the plan that repeats this run. It requires a dataset with the same parameters, and contains
@@ -134,9 +141,10 @@ impl Record {
         };
         plan.require_sizes_of(dataset);
         let provenance = dataset.traits().provenance;
-        if let (Some(_), Value::Object(found)) = (plan.work.traits().dataset, dataset.parameters())
+        if let (Some(_), Value::Object(parameters)) =
+            (plan.work.traits().dataset, dataset.parameters())
         {
-            for (name, value) in found {
+            for (name, value) in parameters {
                 if !provenance.contains(&name.as_str()) {
                     plan.dataset.entry(name).or_insert(value);
                 }

@@ -103,11 +103,11 @@ mod tests {
 
     #[test]
     fn a_sample_survives_a_json_round_trip() {
-        let point = |number: u32| SamplePoint {
-            t_s: f64::from(number) / 100.0,
-            latency_us: 1_000.0 + f64::from(number) / 7.0,
-            session: number % 3,
-            extreme: number.is_multiple_of(50),
+        let point = |position: u32| SamplePoint {
+            t_s: f64::from(position) / 100.0,
+            latency_us: 1_000.0 + f64::from(position) / 7.0,
+            session: position % 3,
+            extreme: position.is_multiple_of(50),
         };
         let points: Vec<_> = (0..100).map(point).collect();
         let set = SampleSet {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::counts::Queries;
 use super::histogram::StoredHistogram;
 use super::latency::LatencySummary;
-use crate::stats::percentile_shown;
+use crate::stats::is_percentile_shown;
 
 /// One interval of a stage.
 #[serde_with::skip_serializing_none]
@@ -100,7 +100,7 @@ impl Point {
     ) {
         (self.p50_us, self.response_p50_us) = (service(50.0), response(50.0));
         (self.p99_us, self.response_p99_us) = (service(99.0), response(99.0));
-        if percentile_shown(self.transactions, 99.99, 1.0) {
+        if is_percentile_shown(self.transactions, 99.99, 1.0) {
             (self.p9999_us, self.response_p9999_us) = (service(99.99), response(99.99));
         }
         (self.max_us, self.response_max_us) = (service(100.0), response(100.0));

@@ -152,7 +152,7 @@ impl LoopRecord {
 
     /// Returns the service or the response times.
     pub fn summary_us(&self, kind: LatencyKind) -> Option<&LatencySummary> {
-        kind.of([&self.service_us, &self.response_us]).as_ref()
+        kind.pick([&self.service_us, &self.response_us]).as_ref()
     }
 
     /// Returns the times of a kind; without one, the response times with a rate and the service times otherwise.
@@ -160,7 +160,7 @@ impl LoopRecord {
         let summaries = [&self.service_us, &self.response_us];
         let histograms = [&self.histogram, &self.response_histogram];
         let unfinished = [&self.unfinished_service_histogram, &self.unfinished_histogram];
-        StoredTimes::of(kind, summaries, histograms, unfinished)
+        StoredTimes::for_kind(kind, summaries, histograms, unfinished)
     }
 
     /// Returns the number of intended starts that were skipped: of another tool without the others.

@@ -83,7 +83,7 @@ texts!(
 
 impl StageKind {
     /// Returns the kind with this spelling.
-    pub fn of(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
@@ -199,7 +199,8 @@ impl StageRecord {
         let service_s = self.session_loop.service_us.as_ref().map_or(0.0, |us| us.p50 / 1e6);
         let is_long = seconds >= PAUSE_S_MIN.max(PAUSE_FACTOR * between_s.max(service_s));
         // With a rate, a transaction that was due in the first half waits for at least half of it.
-        let waited_us = self.session_loop.response_us.as_ref().map_or(f64::INFINITY, |of| of.max);
+        let waited_us =
+            self.session_loop.response_us.as_ref().map_or(f64::INFINITY, |latency| latency.max);
         let is_long = is_long && waited_us >= seconds * 1e6 / 2.0;
         Some(seconds).filter(|_| is_long && seconds >= PAUSE_SHARE * self.seconds)
     }

@@ -44,7 +44,7 @@ impl StatementPlan {
     /// Returns the number of rows read by the scan of the table.
     pub fn rows_scanned(&self) -> u64 {
         // EXPLAIN reports the counts as averages per process.
-        crate::units::format::whole((self.rows_found + self.rows_left_out).round())
+        crate::units::format::nearest_integer((self.rows_found + self.rows_left_out).round())
     }
 }
 

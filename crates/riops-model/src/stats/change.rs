@@ -146,14 +146,14 @@ fn significant(values: &[f64], settings: &ChangeSettings) -> Vec<ChangePoint> {
     let usual = without_outliers(values);
     let mut splits = placed(&usual, &proposed(&usual, settings), settings);
     loop {
-        let found = described(values, &usual, &splits);
+        let points = described(values, &usual, &splits);
         // The least significant one, then the smallest one.
-        let least = found
+        let least = points
             .iter()
             .filter(|point| point.p > settings.p_max)
             .max_by(|one, other| one.p.total_cmp(&other.p))
             .or_else(|| {
-                let small = found.iter().filter(|point| point.magnitude() < settings.change_min);
+                let small = points.iter().filter(|point| point.magnitude() < settings.change_min);
                 small.min_by(|one, other| one.magnitude().total_cmp(&other.magnitude()))
             });
         match least.map(|point| point.index) {
@@ -169,8 +169,8 @@ fn significant(values: &[f64], settings: &ChangeSettings) -> Vec<ChangePoint> {
 fn dated(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint> {
     let places = places(usual, splits);
     let indexes: Vec<usize> = places.iter().map(|place| place.index).collect();
-    let found = described(values, usual, &indexes).into_iter();
-    found.zip(places).map(|(point, place)| ChangePoint { range: place.range, ..point }).collect()
+    let points = described(values, usual, &indexes).into_iter();
+    points.zip(places).map(|(point, place)| ChangePoint { range: place.range, ..point }).collect()
 }
 
 /// Returns the place of each split, which may be nearer to its neighbors than the minimum number of values.
@@ -199,9 +199,9 @@ fn proposed(values: &[f64], settings: &ChangeSettings) -> Vec<usize> {
     let mut start = 0;
     while start < values.len() {
         let end = (start + window).min(values.len());
-        let found = divide(values.get(start..end).unwrap_or_default(), settings);
-        splits.extend(found.iter().map(|split| start + split));
-        start = found.last().map_or(0, |last| start + last).max(start + window / 2);
+        let in_window = divide(values.get(start..end).unwrap_or_default(), settings);
+        splits.extend(in_window.iter().map(|split| start + split));
+        start = in_window.last().map_or(0, |last| start + last).max(start + window / 2);
     }
     splits.sort_unstable();
     splits.dedup();
@@ -348,16 +348,16 @@ mod tests {
     }
 
     fn indexes(values: &[f64]) -> Vec<usize> {
-        let found = change_points(values, &ChangeSettings::default());
-        found.iter().map(|point| point.index).collect()
+        let points = change_points(values, &ChangeSettings::default());
+        points.iter().map(|point| point.index).collect()
     }
 
     #[test]
     fn describes_a_regression() {
         let series = [level(100.0, 16), level(90.0, 16)].concat();
-        let found = change_points(&series, &ChangeSettings::default());
-        assert_eq!(found.len(), 1);
-        let point = found[0];
+        let points = change_points(&series, &ChangeSettings::default());
+        assert_eq!(points.len(), 1);
+        let point = points[0];
         assert_eq!(point.index, 16);
         assert!((point.mean_before - 100.0).abs() < 1e-9 && (point.mean_after - 90.0).abs() < 1e-9);
         assert!((point.change() + 0.1).abs() < 1e-9 && point.p < 1e-9, "{point:?}");
@@ -421,8 +421,8 @@ mod tests {
             values in prop::collection::vec(0.0f64..100.0, 6..20),
             side_min in 1usize..4,
         ) {
-            let (_, found) = best_split(&values, side_min).unwrap();
-            prop_assert!((found - by_definition(&values, side_min)).abs() < 1e-6);
+            let (_, statistic) = best_split(&values, side_min).unwrap();
+            prop_assert!((statistic - by_definition(&values, side_min)).abs() < 1e-6);
         }
     }
 

@@ -195,9 +195,9 @@ pub fn of_best(
 ) -> Option<RatioInterval> {
     let alpha = 1.0 - (1.0 - settings.alpha).powf(1.0 / groups.max(1) as f64);
     let seed = settings.seed.wrapping_add(1);
-    let of = log_intervals(&sample(blocks, settings).ok()?, alpha, settings.resamples, seed)?;
+    let interval = log_intervals(&sample(blocks, settings).ok()?, alpha, settings.resamples, seed)?;
     let alone = Interval { low: alone.low.ln(), high: alone.high.ln() };
-    Some(RatioInterval::of_logs(of.joined(alone, settings.effect.ln_1p()), settings.alpha))
+    Some(RatioInterval::of_logs(interval.joined(alone, settings.effect.ln_1p()), settings.alpha))
 }
 
 /// Returns the runs in their blocks. If the blocks are too few to show any difference, but the same runs without
@@ -267,11 +267,11 @@ fn log_interval(
 ) -> Option<Interval> {
     // The bootstrap and the permutations use different random numbers.
     let seed = settings.seed.wrapping_add(1);
-    let of = log_intervals(sample, settings.alpha, settings.resamples, seed)?;
+    let interval = log_intervals(sample, settings.alpha, settings.resamples, seed)?;
     let level = settings.alpha * significance.p / significance.p_adjusted;
     let relevant = settings.effect.ln_1p();
     let tested = accepted(sample, level, relevant, settings.resamples, settings.seed);
-    Some(of.joined(tested, relevant))
+    Some(interval.joined(tested, relevant))
 }
 
 /// Returns the runs of each side with which the interval would be short enough to be within the smallest relevant
@@ -347,13 +347,13 @@ mod tests {
         let with = |outcome: Outcome, (a, b)| outcome.with_bounds(latency, LowerBounds { a, b });
         assert_eq!(with(Outcome::Slower, (false, true)), Outcome::Slower);
         assert_eq!(with(Outcome::Faster, (true, false)), Outcome::Faster);
-        for (outcome, of) in [
+        for (outcome, bounds) in [
             (Outcome::Faster, (false, true)),
             (Outcome::Slower, (true, false)),
             (Outcome::Equivalent, (false, true)),
             (Outcome::Slower, (true, true)),
         ] {
-            assert_eq!(with(outcome, of), Outcome::Inconclusive, "{outcome:?} {of:?}");
+            assert_eq!(with(outcome, bounds), Outcome::Inconclusive, "{outcome:?} {bounds:?}");
         }
     }
 
@@ -377,9 +377,9 @@ mod tests {
                 .iter()
                 .map(|ratio| Block { a: vec![24.0; 2], b: vec![24.0, 24.0 * ratio * ratio] })
                 .collect();
-            let found =
+            let effect =
                 compare(&[(Direction::HigherIsBetter, blocks)], &settings).remove(0).unwrap();
-            assert_eq!(found.outcome, Outcome::Equivalent, "{found:?}");
+            assert_eq!(effect.outcome, Outcome::Equivalent, "{effect:?}");
         }
     }
 
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn too_small_a_design_says_what_it_needs() {
+    fn too_small_a_design_states_the_runs_that_it_needs() {
         let three = throughput(&RISE[..3]);
         assert_eq!((three.outcome, three.runs_expected), (Outcome::Inconclusive, None));
         assert_eq!(three.design.needed, Some(Needed { runs_of_each: 4 }));
@@ -407,17 +407,18 @@ mod tests {
     fn blocks_decide_whenever_the_same_runs_without_blocks_do() {
         for count in 4..9 {
             let blocks = pairs(&vec![0.03; count]);
-            let side = |of: fn(&Block) -> &Vec<f64>| blocks.iter().flat_map(of).copied().collect();
+            let side =
+                |pick: fn(&Block) -> &Vec<f64>| blocks.iter().flat_map(pick).copied().collect();
             let merged = Block { a: side(|block| &block.a), b: side(|block| &block.b) };
             let merged = one(Direction::HigherIsBetter, vec![merged]).unwrap();
-            let found = one(Direction::HigherIsBetter, blocks).unwrap();
-            assert_eq!((found.outcome, merged.outcome), (Outcome::Slower, Outcome::Slower));
-            assert_eq!(found.design.blocks, if count < 6 { 1 } else { count });
+            let effect = one(Direction::HigherIsBetter, blocks).unwrap();
+            assert_eq!((effect.outcome, merged.outcome), (Outcome::Slower, Outcome::Slower));
+            assert_eq!(effect.design.blocks, if count < 6 { 1 } else { count });
         }
         // Two blocks of two runs each.
         let block = Block { a: vec![100.0, 101.0], b: vec![200.0, 203.0] };
-        let found = one(Direction::HigherIsBetter, vec![block; 2]).unwrap();
-        assert_eq!(found.outcome, Outcome::Faster);
+        let effect = one(Direction::HigherIsBetter, vec![block; 2]).unwrap();
+        assert_eq!(effect.outcome, Outcome::Faster);
     }
 
     #[test]
@@ -435,23 +436,23 @@ mod tests {
         let zero = (Direction::HigherIsBetter, pairs(&[1.0, 0.0, 1.0]));
         let single = (Direction::LowerIsBetter, pairs(&[1.2]));
         let only_a = Block { a: vec![1.0, 2.0, 3.0], b: vec![] };
-        let found = compare(
+        let effects = compare(
             &[zero, single, (Direction::LowerIsBetter, vec![only_a]), valid],
             &Settings::default(),
         );
-        assert_eq!(found[0], Err(Incomparable::NotPositive(0.0)));
-        assert_eq!(found[1], Err(Incomparable::TooFewRuns { a: 1, b: 1 }));
-        assert_eq!(found[2], Err(Incomparable::TooFewRuns { a: 0, b: 0 }));
-        assert_eq!(found[3].as_ref().unwrap().outcome, Outcome::Faster);
+        assert_eq!(effects[0], Err(Incomparable::NotPositive(0.0)));
+        assert_eq!(effects[1], Err(Incomparable::TooFewRuns { a: 1, b: 1 }));
+        assert_eq!(effects[2], Err(Incomparable::TooFewRuns { a: 0, b: 0 }));
+        assert_eq!(effects[3].as_ref().unwrap().outcome, Outcome::Faster);
     }
 
     #[test]
     fn a_block_without_runs_of_both_is_left_out() {
         let mut blocks = pairs(&RISE);
         blocks.push(Block { a: vec![5_000.0], b: vec![] });
-        let found = one(Direction::HigherIsBetter, blocks).unwrap();
-        assert_eq!(found, throughput(&RISE));
-        assert_eq!((found.design.blocks, found.design.runs_a, found.design.runs_b), (6, 6, 6));
+        let effect = one(Direction::HigherIsBetter, blocks).unwrap();
+        assert_eq!(effect, throughput(&RISE));
+        assert_eq!((effect.design.blocks, effect.design.runs_a, effect.design.runs_b), (6, 6, 6));
     }
 
     #[test]
@@ -462,9 +463,9 @@ mod tests {
             a: vec![level(at), level(at) * 1.01],
             b: vec![level(at) * 1.10, level(at) * 1.11],
         };
-        let found = one(Direction::HigherIsBetter, (0..4).map(block).collect()).unwrap();
-        assert_eq!(found.outcome, Outcome::Faster);
-        assert!((found.ratio - 1.0995).abs() < 0.001, "{found:?}");
+        let effect = one(Direction::HigherIsBetter, (0..4).map(block).collect()).unwrap();
+        assert_eq!(effect.outcome, Outcome::Faster);
+        assert!((effect.ratio - 1.0995).abs() < 0.001, "{effect:?}");
     }
 
     proptest! {
@@ -481,10 +482,10 @@ mod tests {
                 a: block.b.iter().map(|value| value * unit).collect(),
                 b: block.a.iter().map(|value| value * unit).collect(),
             }).collect();
-            let of = |blocks: &Vec<Block>| {
+            let compared = |blocks: &Vec<Block>| {
                 compare(&[(Direction::HigherIsBetter, blocks.clone())], &settings).remove(0).unwrap()
             };
-            let (one, other) = (of(&forward), of(&exchanged));
+            let (one, other) = (compared(&forward), compared(&exchanged));
             let (here, there) = (one.interval.unwrap(), other.interval.unwrap());
             prop_assert!((one.ratio * other.ratio - 1.0).abs() < 1e-9);
             prop_assert!((here.low * there.high - 1.0).abs() < 1e-6);

@@ -121,11 +121,14 @@ mod tests {
     #[test]
     fn six_pairs_have_the_limits_of_their_smallest_and_largest_difference() {
         // At 5 %, only the two of 64 assignments in which all differences have the same sign are significant.
-        let found = accepted(&pairs(&[0.01, 0.05, 0.03, 0.02, 0.06, 0.04]), 0.05, 1.0, 99, 1);
-        assert!((found.low - 0.01).abs() < 1e-6 && (found.high - 0.06).abs() < 1e-6, "{found:?}");
+        let limits = accepted(&pairs(&[0.01, 0.05, 0.03, 0.02, 0.06, 0.04]), 0.05, 1.0, 99, 1);
+        assert!(
+            (limits.low - 0.01).abs() < 1e-6 && (limits.high - 0.06).abs() < 1e-6,
+            "{limits:?}"
+        );
         // At 10 %, one small difference may have the other sign.
-        let found = accepted(&pairs(&[0.01, 0.05, 0.03, 0.02, 0.06, 0.04]), 0.1, 1.0, 99, 1);
-        assert!(found.low > 0.01 && found.high < 0.06, "{found:?}");
+        let limits = accepted(&pairs(&[0.01, 0.05, 0.03, 0.02, 0.06, 0.04]), 0.1, 1.0, 99, 1);
+        assert!(limits.low > 0.01 && limits.high < 0.06, "{limits:?}");
     }
 
     #[test]
@@ -144,7 +147,10 @@ mod tests {
             a: [0.0_f64, 0.01, 0.02, 0.03].map(f64::exp).to_vec(),
             b: [0.10_f64, 0.11, 0.12, 0.13].map(f64::exp).to_vec(),
         };
-        let found = accepted(&sample(&[block]), 0.03, 1.0, 99, 1);
-        assert!((found.low - 0.07).abs() < 1e-6 && (found.high - 0.13).abs() < 1e-6, "{found:?}");
+        let limits = accepted(&sample(&[block]), 0.03, 1.0, 99, 1);
+        assert!(
+            (limits.low - 0.07).abs() < 1e-6 && (limits.high - 0.13).abs() < 1e-6,
+            "{limits:?}"
+        );
     }
 }

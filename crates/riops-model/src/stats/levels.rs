@@ -67,7 +67,7 @@ pub(super) fn without_outliers(values: &[f64]) -> Vec<f64> {
     // The median absolute deviation as a standard deviation.
     let deviation = 1.4826 * median(&deviations);
     let reach = OUTLIER * deviation;
-    let is_usual = |at: usize| deviations.get(at).is_none_or(|each| *each <= reach);
+    let is_usual = |at: usize| deviations.get(at).is_none_or(|distance| *distance <= reach);
     let usual = |(at, (value, level)): (usize, (&f64, &f64))| {
         let is_single = is_usual(at + 1) && at.checked_sub(1).is_none_or(is_usual);
         if is_single && (value - level).abs() > GROSS_OUTLIER * deviation {

@@ -34,8 +34,8 @@ pub(super) fn assignments_count(shape: &[(usize, usize)]) -> f64 {
 }
 
 /// Returns the binomial coefficient.
-pub(super) fn choose(of: usize, some: usize) -> f64 {
-    (0..some).map(|taken| (of - taken) as f64 / (some - taken) as f64).product::<f64>().round()
+pub(super) fn choose(total: usize, some: usize) -> f64 {
+    (0..some).map(|taken| (total - taken) as f64 / (some - taken) as f64).product::<f64>().round()
 }
 
 /// Tests all figures.
@@ -308,26 +308,26 @@ mod tests {
     }
 
     #[test]
-    fn states_the_smallest_p_and_what_is_needed() {
-        let of = |shape: &[(usize, usize)]| {
+    fn states_the_smallest_p_and_the_runs_that_are_needed() {
+        let p_and_need = |shape: &[(usize, usize)]| {
             let design = design(shape, 0.05, 10_000, true);
             (design.smallest_p, design.needed)
         };
         let needs_4 = Some(Needed { runs_of_each: 4 });
-        assert_eq!(of(&[(1, 1); 5]), (2.0 / 32.0, needs_4));
-        assert_eq!(of(&[(1, 1); 6]), (2.0 / 64.0, None));
-        assert_eq!(of(&[(3, 3)]), (2.0 / 20.0, needs_4));
-        assert_eq!(of(&[(4, 4)]), (2.0 / 70.0, None));
-        assert_eq!(of(&[(2, 2); 2]), (2.0 / 36.0, needs_4));
-        assert_eq!(of(&[(20, 20)]), (1.0 / 10_001.0, None));
-        assert_eq!(of(&[(2, 5)]).0, 1.0 / 21.0);
+        assert_eq!(p_and_need(&[(1, 1); 5]), (2.0 / 32.0, needs_4));
+        assert_eq!(p_and_need(&[(1, 1); 6]), (2.0 / 64.0, None));
+        assert_eq!(p_and_need(&[(3, 3)]), (2.0 / 20.0, needs_4));
+        assert_eq!(p_and_need(&[(4, 4)]), (2.0 / 70.0, None));
+        assert_eq!(p_and_need(&[(2, 2); 2]), (2.0 / 36.0, needs_4));
+        assert_eq!(p_and_need(&[(20, 20)]), (1.0 / 10_001.0, None));
+        assert_eq!(p_and_need(&[(2, 5)]).0, 1.0 / 21.0);
     }
 
     #[test]
     fn a_design_without_an_interval_needs_more_runs() {
-        let found = design(&[(2, 10)], 0.05, 10_000, false);
-        assert_eq!(found.needed, Some(Needed { runs_of_each: 4 }));
-        assert_eq!(found.needed.unwrap().to_string(), "at least 4 runs of each are needed");
-        assert_eq!((found.blocks, found.runs_a, found.runs_b), (1, 2, 10));
+        let design = design(&[(2, 10)], 0.05, 10_000, false);
+        assert_eq!(design.needed, Some(Needed { runs_of_each: 4 }));
+        assert_eq!(design.needed.unwrap().to_string(), "at least 4 runs of each are needed");
+        assert_eq!((design.blocks, design.runs_a, design.runs_b), (1, 2, 10));
     }
 }

@@ -68,7 +68,7 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
     /// Number of the look, from 1.
-    pub number: u32,
+    pub ordinal: u32,
     /// Number of the last look.
     pub looks_max: u32,
     /// Level of this look: its tests have this alpha, and its intervals the coverage `1 - level`.
@@ -106,8 +106,8 @@ impl SequentialSettings {
     pub fn level(&self, look: u32) -> f64 {
         let mut spent = 0.0;
         let mut level = 0.0;
-        for number in 1..=look.min(self.looks_max()) {
-            let blocks = self.blocks_at(number);
+        for ordinal in 1..=look.min(self.looks_max()) {
+            let blocks = self.blocks_at(ordinal);
             let share = f64::from(blocks) / f64::from(self.blocks_max.max(1));
             let spending = self.alpha * (1.0 + (std::f64::consts::E - 1.0) * share.min(1.0)).ln();
             let available = (spending - spent).max(0.0);
@@ -129,17 +129,17 @@ impl SequentialSettings {
 /// The other figures are part of the error probability, but often vary too much for a verdict.
 pub fn look(
     figures: &[(Direction, Vec<Block>)],
-    number: u32,
+    ordinal: u32,
     settings: &SequentialSettings,
 ) -> Look {
     let looks_max = settings.looks_max();
-    let level = settings.level(number);
+    let level = settings.level(ordinal);
     let at_look = Settings {
         effect: settings.effect,
         // Without a level, no design is large enough, and there is neither an interval nor a verdict.
         alpha: level,
         resamples: settings.resamples,
-        seed: settings.seed.wrapping_add(u64::from(number)),
+        seed: settings.seed.wrapping_add(u64::from(ordinal)),
     };
     let effects = compare(figures, &at_look);
     let first = effects.first().and_then(|effect| effect.as_ref().ok());
@@ -147,12 +147,12 @@ pub fn look(
     let not_worse = settings.one_sided && first.is_some_and(|first| first.not_worse);
     let decision = match outcome {
         Outcome::Inconclusive if not_worse => Decision::NotSlower,
-        Outcome::Inconclusive if number < looks_max => {
-            Decision::Continue { blocks: settings.blocks_at(number + 1) }
+        Outcome::Inconclusive if ordinal < looks_max => {
+            Decision::Continue { blocks: settings.blocks_at(ordinal + 1) }
         }
         _ => Decision::Stop(outcome),
     };
-    Look { number, looks_max, level, effects, decision }
+    Look { ordinal, looks_max, level, effects, decision }
 }
 
 #[cfg(test)]
@@ -179,9 +179,9 @@ mod tests {
         (0..count).map(block).collect()
     }
 
-    fn decision(count: u32, ratio: f64, number: u32) -> Decision {
+    fn decision(count: u32, ratio: f64, ordinal: u32) -> Decision {
         let figures = [(Direction::HigherIsBetter, blocks(count, ratio))];
-        look(&figures, number, &SETTINGS).decision
+        look(&figures, ordinal, &SETTINGS).decision
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
             [(4, 2, 12), (2, 1, 9), (3, 4, 12), (6, 1, 6)]
         {
             let settings = SequentialSettings { blocks_first, blocks_step, blocks_max, ..SETTINGS };
-            let sum: f64 = (1..=settings.looks_max()).map(|number| settings.level(number)).sum();
+            let sum: f64 = (1..=settings.looks_max()).map(|ordinal| settings.level(ordinal)).sum();
             assert!((sum - 0.05).abs() < 1e-12, "{sum}");
         }
         let first = SETTINGS.level(1);
@@ -216,7 +216,7 @@ mod tests {
             [0, 3, 4, 5, 6, 11, 12, 40].map(|n| SETTINGS.look_after(n)).to_vec();
         assert_eq!(due, [None, None, Some(1), Some(1), Some(2), Some(4), Some(5), Some(5)]);
         let uneven = SequentialSettings { blocks_step: 3, ..SETTINGS };
-        assert_eq!([1, 2, 3, 4].map(|number| uneven.blocks_at(number)), [4, 7, 10, 12]);
+        assert_eq!([1, 2, 3, 4].map(|ordinal| uneven.blocks_at(ordinal)), [4, 7, 10, 12]);
         assert_eq!(uneven.looks_max(), 4);
     }
 
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(first.decision, Decision::Continue { blocks: 6 });
         let last = look(&figures(12), 5, &SETTINGS);
         assert_eq!(last.decision, Decision::Stop(Outcome::Inconclusive));
-        assert_eq!((last.number, last.looks_max), (5, 5));
+        assert_eq!((last.ordinal, last.looks_max), (5, 5));
     }
 
     #[test]
@@ -264,9 +264,9 @@ mod tests {
         let zero = vec![Block { a: vec![0.0, 0.0], b: vec![0.0, 0.0] }; 4];
         let figures =
             [(Direction::HigherIsBetter, zero), (Direction::LowerIsBetter, blocks(4, 2.0))];
-        let found = look(&figures, 1, &SETTINGS);
-        assert_eq!(found.decision, Decision::Continue { blocks: 6 });
-        assert_eq!(found.effects[1].as_ref().unwrap().outcome, Outcome::Slower);
+        let first = look(&figures, 1, &SETTINGS);
+        assert_eq!(first.decision, Decision::Continue { blocks: 6 });
+        assert_eq!(first.effects[1].as_ref().unwrap().outcome, Outcome::Slower);
         assert_eq!(look(&[], 5, &SETTINGS).decision, Decision::Stop(Outcome::Inconclusive));
     }
 }

@@ -126,14 +126,14 @@ pub struct Difference {
 /// Returns the difference of the values of A and B, which were measured together in blocks; `None` without values of both. The
 /// interval misses the true difference with the probability `alpha`.
 pub fn difference(blocks: &[(Vec<f64>, Vec<f64>)], alpha: f64) -> Option<Difference> {
-    let whole: Vec<_> = blocks.iter().filter(|(a, b)| !a.is_empty() && !b.is_empty()).collect();
-    let of_blocks: Vec<f64> = whole.iter().map(|(a, b)| moments(b).0 - moments(a).0).collect();
+    let complete: Vec<_> = blocks.iter().filter(|(a, b)| !a.is_empty() && !b.is_empty()).collect();
+    let of_blocks: Vec<f64> = complete.iter().map(|(a, b)| moments(b).0 - moments(a).0).collect();
     let count = of_blocks.len() as f64;
     let value = (count > 0.0).then(|| of_blocks.iter().sum::<f64>() / count)?;
     if of_blocks.len() >= BLOCKS_MIN {
         return Some(Difference { value, reach: mean_reach(&of_blocks, alpha) });
     }
-    let sides = || whole.iter().flat_map(|(a, b)| [a, b]);
+    let sides = || complete.iter().flat_map(|(a, b)| [a, b]);
     let degrees: f64 = sides().map(|side| side.len() as f64 - 1.0).sum();
     let squares: f64 = sides().map(|side| moments(side).1).sum();
     let inverse: f64 = sides().map(|side| 1.0 / side.len() as f64).sum();
@@ -151,7 +151,7 @@ pub const BEYOND_MIN: f64 = 10.0;
 
 /// Whether a percentile (0 to 100) of `count` values can be shown. `effective_share` is the effective sample size
 /// divided by the number of values, see [`super::effective_sample_size`]; 1 for independent values.
-pub fn percentile_shown(count: u64, percentile: f64, effective_share: f64) -> bool {
+pub fn is_percentile_shown(count: u64, percentile: f64, effective_share: f64) -> bool {
     let beyond = (1.0 - percentile / 100.0).min(percentile / 100.0);
     // Rounding: 1 - 0.999 is slightly less than 0.001.
     count as f64 * effective_share.clamp(0.0, 1.0) * beyond >= BEYOND_MIN * (1.0 - 1e-9)
@@ -234,10 +234,10 @@ mod tests {
 
     #[test]
     fn summarizes_repeated_runs() {
-        let found = summary(&[10.0, 14.0, 12.0, 11.0, 13.0]).unwrap();
-        assert_eq!((found.n, found.median, found.mean), (5, 12.0, 12.0));
-        assert!((found.stdev_share.unwrap() - 2.5_f64.sqrt() / 12.0).abs() < 1e-12);
-        let interval = found.interval.unwrap();
+        let summary = summary(&[10.0, 14.0, 12.0, 11.0, 13.0]).unwrap();
+        assert_eq!((summary.n, summary.median, summary.mean), (5, 12.0, 12.0));
+        assert!((summary.stdev_share.unwrap() - 2.5_f64.sqrt() / 12.0).abs() < 1e-12);
+        let interval = summary.interval.unwrap();
         // 2.776 standard errors of sqrt(2.5 / 5).
         assert!((interval.low - 10.037).abs() < 0.001 && (interval.high - 13.963).abs() < 0.001);
     }
@@ -250,10 +250,10 @@ mod tests {
 
     #[test]
     fn groups_share_their_variation() {
-        let found = mean_intervals(&[vec![10.0, 12.0], vec![20.0, 22.0], vec![30.0], vec![]]);
+        let intervals = mean_intervals(&[vec![10.0, 12.0], vec![20.0, 22.0], vec![30.0], vec![]]);
         // 4.303 standard errors of sqrt(2), with two degrees of freedom.
         let reaches: Vec<Option<f64>> =
-            found.iter().map(|one| one.map(|one| (one.high - one.low) / 2.0)).collect();
+            intervals.iter().map(|one| one.map(|one| (one.high - one.low) / 2.0)).collect();
         assert!((reaches[0].unwrap() - 4.303).abs() < 0.001, "{reaches:?}");
         assert!((reaches[2].unwrap() - 4.303 * 2.0_f64.sqrt()).abs() < 0.001, "{reaches:?}");
         assert_eq!(reaches[3], None);
@@ -296,43 +296,43 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_is_that_of_the_two_sample_t_test() {
+    fn the_interval_matches_the_two_sample_t_test() {
         // Student's sleep data (1908): a difference of 1.58, t = 1.8608 with 18 degrees of freedom, quantile 2.1009.
         let first = vec![0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let second = vec![1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
-        let found = difference(&[(first, second)], 0.05).unwrap();
-        assert!((found.value - 1.58).abs() < 1e-9);
-        assert!((found.reach.unwrap() - 1.58 / 1.8608 * 2.1009).abs() < 1e-3);
+        let change = difference(&[(first, second)], 0.05).unwrap();
+        assert!((change.value - 1.58).abs() < 1e-9);
+        assert!((change.reach.unwrap() - 1.58 / 1.8608 * 2.1009).abs() < 1e-3);
     }
 
     #[test]
     fn the_level_of_a_block_does_not_matter() {
         let block = |level: f64, by: f64| (vec![level], vec![level + by]);
-        let found =
+        let change =
             difference(&[block(0.0, 1.0), block(100.0, 1.2), block(-50.0, 0.8)], 0.05).unwrap();
-        assert!((found.value - 1.0).abs() < 1e-12);
-        assert!(found.reach.unwrap() < 0.51);
+        assert!((change.value - 1.0).abs() < 1e-12);
+        assert!(change.reach.unwrap() < 0.51);
         assert_eq!(difference(&[block(1.0, 2.0)], 0.05).unwrap().reach, None);
         assert_eq!(difference(&[(vec![1.0], Vec::new())], 0.05), None);
     }
 
     #[test]
     fn needs_ten_effective_values_beyond_the_percentile() {
-        assert!(percentile_shown(1_000, 99.0, 1.0) && !percentile_shown(999, 99.0, 1.0));
-        assert!(percentile_shown(10_000, 99.9, 1.0) && !percentile_shown(9_999, 99.9, 1.0));
-        assert!(percentile_shown(20, 50.0, 1.0) && !percentile_shown(19, 50.0, 1.0));
-        assert!(percentile_shown(1_000, 1.0, 1.0) && !percentile_shown(999, 1.0, 1.0));
+        assert!(is_percentile_shown(1_000, 99.0, 1.0) && !is_percentile_shown(999, 99.0, 1.0));
+        assert!(is_percentile_shown(10_000, 99.9, 1.0) && !is_percentile_shown(9_999, 99.9, 1.0));
+        assert!(is_percentile_shown(20, 50.0, 1.0) && !is_percentile_shown(19, 50.0, 1.0));
+        assert!(is_percentile_shown(1_000, 1.0, 1.0) && !is_percentile_shown(999, 1.0, 1.0));
     }
 
     #[test]
     fn correlated_values_count_less() {
-        assert!(!percentile_shown(1_000, 99.0, 0.1) && percentile_shown(10_000, 99.0, 0.1));
-        assert!(!percentile_shown(1_000, 99.0, f64::NAN));
+        assert!(!is_percentile_shown(1_000, 99.0, 0.1) && is_percentile_shown(10_000, 99.0, 0.1));
+        assert!(!is_percentile_shown(1_000, 99.0, f64::NAN));
     }
 
     #[test]
     fn an_extreme_is_never_shown() {
-        assert!(!percentile_shown(u64::MAX, 100.0, 1.0) && !percentile_shown(0, 50.0, 1.0));
+        assert!(!is_percentile_shown(u64::MAX, 100.0, 1.0) && !is_percentile_shown(0, 50.0, 1.0));
     }
 
     /// A series in which each value is `correlation` times the last one plus noise.

@@ -100,24 +100,27 @@ mod tests {
     #[test]
     fn finds_the_end_of_a_cold_start() {
         // A real run with a cold cache.
-        let found = warm_up_of(&[
+        let warm_up = warm_up_of(&[
             33, 37, 45, 58, 365, 1223, 1805, 1781, 1783, 1664, 1699, 1719, 1777, 1811, 1749,
         ]);
-        assert_eq!((found.intervals, found.seconds, found.ended), (6, 12.0, true));
-        assert!(found.during_per_s < 300_000.0 && found.after_per_s > 1_700_000.0, "{found:?}");
+        assert_eq!((warm_up.intervals, warm_up.seconds, warm_up.ended), (6, 12.0, true));
+        assert!(
+            warm_up.during_per_s < 300_000.0 && warm_up.after_per_s > 1_700_000.0,
+            "{warm_up:?}"
+        );
     }
 
     #[test]
     fn a_steady_stage_has_no_warm_up() {
-        let found = warm_up_of(&[1000; 12]);
-        assert_eq!((found.intervals, found.during_per_s, found.ended), (0, 0.0, true));
+        let warm_up = warm_up_of(&[1000; 12]);
+        assert_eq!((warm_up.intervals, warm_up.during_per_s, warm_up.ended), (0, 0.0, true));
     }
 
     #[test]
     fn a_rate_that_rises_to_the_end_has_not_ended_its_warm_up() {
         let rising: Vec<u64> = (1..=100).collect();
-        let found = warm_up_of(&rising);
-        assert_eq!((found.intervals, found.ended), (50, false));
+        let warm_up = warm_up_of(&rising);
+        assert_eq!((warm_up.intervals, warm_up.ended), (50, false));
     }
 
     #[test]

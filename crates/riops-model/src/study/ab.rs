@@ -47,10 +47,10 @@ fn is_complete(study: &Study, settings: &AbSettings, block: u32) -> bool {
 fn attempt(study: &Study, settings: &AbSettings, first: Task) -> Option<Task> {
     let repeated = study.finished.iter().filter(|run| run.task.turn > TURNS).count();
     let may_repeat = repeated < settings.repeats_max as usize;
-    (0..=ATTEMPTS_MAX).find_map(|number| {
-        let task = Task { turn: first.turn + number * TURNS, ..first };
+    (0..=ATTEMPTS_MAX).find_map(|repetition| {
+        let task = Task { turn: first.turn + repetition * TURNS, ..first };
         match study.finished.iter().find(|run| run.task == task) {
-            None => Some((number < ATTEMPTS_MAX).then_some(task)),
+            None => Some((repetition < ATTEMPTS_MAX).then_some(task)),
             Some(run) if may_repeat && run.is_disturbed() => None,
             Some(_) => Some(None),
         }
@@ -88,8 +88,8 @@ fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> 
         blocks_step: if settings.one_sided { (settings.blocks_max / 8).max(2) } else { 2 },
         ..SequentialSettings::default()
     };
-    let number = sequential.look_after(block)?;
-    if sequential.blocks_at(number) != block {
+    let ordinal = sequential.look_after(block)?;
+    if sequential.blocks_at(ordinal) != block {
         return None;
     }
     let study = &counted(study);
@@ -98,20 +98,20 @@ fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> 
         figures.iter().map(values).collect()
     };
     let (figures, costs) = figures_and_costs(study, settings);
-    let mut found = look(&values(&figures), number, &sequential);
-    let costs = look(&values(&costs), number, &sequential).effects;
-    let known = || costs.iter().filter_map(|each| each.as_ref().ok());
-    let is_last = number == sequential.looks_max();
+    let mut current = look(&values(&figures), ordinal, &sequential);
+    let costs = look(&values(&costs), ordinal, &sequential).effects;
+    let known = || costs.iter().filter_map(|effect| effect.as_ref().ok());
+    let is_last = ordinal == sequential.looks_max();
     if known().any(|cost| cost.outcome == Outcome::Slower) {
-        found.decision = Decision::Stop(Outcome::Slower);
-    } else if found.decision != Decision::Stop(Outcome::Slower)
+        current.decision = Decision::Stop(Outcome::Slower);
+    } else if current.decision != Decision::Stop(Outcome::Slower)
         && !is_last
         && known().any(|cost| cost.outcome == Outcome::Inconclusive && !cost.not_worse)
     {
-        found.decision = Decision::Continue { blocks: sequential.blocks_at(number + 1) };
+        current.decision = Decision::Continue { blocks: sequential.blocks_at(ordinal + 1) };
     }
-    found.effects.extend(costs);
-    Some(found)
+    current.effects.extend(costs);
+    Some(current)
 }
 
 fn values(study: &Study, blocks: u32, figure: Figure) -> Vec<Block> {
@@ -184,7 +184,7 @@ mod tests {
             let noise = 1.0 + 0.02 * (f64::from(noise) / f64::from(u32::MAX) - 0.5);
             let of_variant = if task.cell == 1 { ratio } else { 1.0 };
             record.stages[0].throughput.rows_per_s = 1_000.0 * noise * of_variant;
-            study.finished.push(Finished::of(task, Ok(Box::new(record))));
+            study.finished.push(Finished::new(task, Ok(Box::new(record))));
         }
         study
     }
@@ -221,7 +221,7 @@ mod tests {
                 record.verdict.warnings.push(Warning { kind, stage: None, text });
             }
             assert_eq!(study.experiment.task_of(&record), Some(task));
-            study.finished.push(Finished::of(task, Ok(Box::new(record))));
+            study.finished.push(Finished::new(task, Ok(Box::new(record))));
         }
         let repeated = |run: &&Finished| run.task.turn > TURNS;
         assert_eq!(study.finished.iter().filter(repeated).count(), 4);
@@ -256,7 +256,7 @@ mod tests {
                     wal_bytes: Some(0.0),
                     ..CostRecord::default()
                 });
-                study.finished.push(Finished::of(task, Ok(Box::new(record))));
+                study.finished.push(Finished::new(task, Ok(Box::new(record))));
             }
             (last_look(&study, &settings).unwrap(), study)
         };
@@ -281,7 +281,7 @@ mod tests {
         let experiment = Experiment { goal: Goal::Ab(SETTINGS), ..example::sweep(2) };
         let mut study = Study::load(experiment, Vec::new(), Vec::new());
         let task = next(&study, &SETTINGS).unwrap();
-        study.finished.push(Finished::of(task, Err("no".to_owned())));
+        study.finished.push(Finished::new(task, Err("no".to_owned())));
         assert_eq!(next(&study, &SETTINGS), None);
         assert!(last_look(&study, &SETTINGS).is_none());
     }

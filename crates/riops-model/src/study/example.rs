@@ -60,11 +60,11 @@ pub fn record(plan: &Plan) -> Record {
 
 /// Runs with these rates, in thousands of rows per second, and this number of sessions.
 pub fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummary>) {
-    let each = rates.iter().enumerate().map(|(number, thousands)| {
-        let id = format!("run-{sessions}-{number:03}");
+    let pairs = rates.iter().enumerate().map(|(position, thousands)| {
+        let id = format!("run-{sessions}-{position:03}");
         let run = RunSummary {
             id: id.clone(),
-            started_at: format!("2026-01-{:02}T00:00:00Z", number + 1),
+            started_at: format!("2026-01-{:02}T00:00:00Z", position + 1),
             workload: "rows".to_owned(),
             title: "rows".to_owned(),
             status: "done".to_owned(),
@@ -83,7 +83,7 @@ pub fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummar
         };
         (run, stage)
     });
-    each.unzip()
+    pairs.unzip()
 }
 
 pub const SHIFT: [f64; 12] =

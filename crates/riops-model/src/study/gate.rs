@@ -32,9 +32,9 @@ impl GateVerdict {
     /// error probability covers all figures and looks. Otherwise the first figure decides. It passes if its interval excludes
     /// a relevant difference for the worse: this needs fewer runs than to show that two figures are equivalent.
     pub fn of_look(look: &Look) -> Self {
-        let mut effects = look.effects.iter().filter_map(|each| each.as_ref().ok());
+        let mut effects = look.effects.iter().filter_map(|effect| effect.as_ref().ok());
         match look.decision {
-            _ if effects.any(|each| each.outcome == Outcome::Slower) => Self::Slower,
+            _ if effects.any(|effect| effect.outcome == Outcome::Slower) => Self::Slower,
             Decision::NotSlower | Decision::Stop(Outcome::Faster | Outcome::Equivalent) => {
                 Self::NotSlower
             }
@@ -44,7 +44,7 @@ impl GateVerdict {
 
     /// Returns the worst verdict of the workloads; inconclusive without workloads.
     pub fn worst(workloads: &[GateWorkload]) -> Self {
-        workloads.iter().map(|each| each.verdict).max().unwrap_or(Self::Inconclusive)
+        workloads.iter().map(|workload| workload.verdict).max().unwrap_or(Self::Inconclusive)
     }
 
     /// Returns the spelling in JSON.
@@ -97,7 +97,7 @@ pub struct GateWorkload {
     pub disturbed: usize,
     /// Length of the test, in seconds.
     pub seconds: f64,
-    /// What is certain although the main figure is undecided.
+    /// The certain differences, if the main figure is undecided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undecided: Option<Undecided>,
     /// The figures.
@@ -148,7 +148,7 @@ impl GateWorkload {
         };
         let failed = study.finished.iter().find_map(|run| run.result.as_ref().err().cloned());
         let error = failed.or_else(|| counting.finished.iter().find_map(invalid));
-        let found = view.ab.as_ref();
+        let test = view.ab.as_ref();
         let verdict = match (&error, &look) {
             (Some(_), _) => GateVerdict::Failed,
             (None, None) => GateVerdict::Inconclusive,
@@ -156,7 +156,7 @@ impl GateWorkload {
         };
         let mut reason = match error {
             Some(error) => error,
-            None => found.map(|found| found.reason.clone()).unwrap_or_default(),
+            None => test.map(|test| test.reason.clone()).unwrap_or_default(),
         };
         if verdict == GateVerdict::Slower {
             reason = of_slower(&figures, view.main, reason);
@@ -283,20 +283,24 @@ pub struct BisectStep {
 
 impl BisectStep {
     /// Returns a commit without a result.
-    pub fn new(of: BisectCommit, position: usize) -> Self {
+    pub fn new(commit: BisectCommit, position: usize) -> Self {
         let (verdict, reason, figure) = (None, String::new(), None);
-        Self { of, position, verdict, reason, figure, experiments: Vec::new() }
+        Self { of: commit, position, verdict, reason, figure, experiments: Vec::new() }
     }
 
     /// Returns a step with the result of a gate.
-    pub fn measured(of: BisectCommit, position: usize, view: &GateView) -> Self {
+    pub fn measured(commit: BisectCommit, position: usize, view: &GateView) -> Self {
         let worst = view.workloads.iter().max_by_key(|workload| workload.verdict);
         let rows = || worst.iter().flat_map(|workload| &workload.figures);
         Self {
             verdict: Some(view.verdict),
             figure: rows().find(|row| row.is_slower()).or_else(|| rows().next()).cloned(),
-            experiments: view.workloads.iter().map(|each| each.experiment.clone()).collect(),
-            ..Self::new(of, position)
+            experiments: view
+                .workloads
+                .iter()
+                .map(|workload| workload.experiment.clone())
+                .collect(),
+            ..Self::new(commit, position)
         }
     }
 }
@@ -308,8 +312,8 @@ mod tests {
     use crate::study::example::Noise;
 
     #[test]
-    fn what_an_undecided_gate_leaves_open_is_the_worse_end_of_the_interval() {
-        let of = |figure| {
+    fn an_undecided_gate_leaves_the_worse_end_of_the_interval_open() {
+        let ends = |figure| {
             let interval = Some(RatioInterval { low: 0.88, high: 1.3, coverage: 0.95 });
             let against = Against {
                 ratio: 1.0,
@@ -323,7 +327,7 @@ mod tests {
             let row = GateRow { figure, values: [1.0, 1.0], against: Some(against) };
             (open_worse(&row).unwrap(), row.visible().unwrap())
         };
-        let ((rate, visible), (latency, _)) = (of(Figure::TransactionsPerS), of(Figure::P50Us));
+        let ((rate, visible), (latency, _)) = (ends(Figure::TransactionsPerS), ends(Figure::P50Us));
         assert!((rate - 0.12).abs() < 1e-9 && (latency - 0.3).abs() < 1e-9, "{rate} {latency}");
         // A ratio of 1.2154 has the interval from 1 to 1.4773.
         assert!((visible - 0.2154).abs() < 1e-4, "{visible}");
@@ -359,24 +363,25 @@ mod tests {
                 }
             })
             .collect();
-        for number in 1..=settings.looks_max() {
-            let measured = settings.blocks_at(number) as usize;
+        for ordinal in 1..=settings.looks_max() {
+            let measured = settings.blocks_at(ordinal) as usize;
             let first = |(direction, blocks): &(Direction, Vec<Block>)| {
                 (*direction, blocks[..measured].to_vec())
             };
-            let found = look(&figures.iter().map(first).collect::<Vec<_>>(), number, &settings);
-            if found.decision != (Decision::Continue { blocks: settings.blocks_at(number + 1) }) {
-                return GateVerdict::of_look(&found);
+            let current = look(&figures.iter().map(first).collect::<Vec<_>>(), ordinal, &settings);
+            if current.decision != (Decision::Continue { blocks: settings.blocks_at(ordinal + 1) })
+            {
+                return GateVerdict::of_look(&current);
             }
         }
         GateVerdict::Inconclusive
     }
 
     #[test]
-    fn of_200_gates_without_a_difference_few_are_red_or_undecided() {
+    fn few_of_200_gates_without_a_difference_are_red_or_undecided() {
         let mut noise = Noise(11);
-        let found: Vec<_> = (0..200).map(|_| gate(1.0, &mut noise)).collect();
-        let count = |verdict| found.iter().filter(|each| **each == verdict).count();
+        let verdicts: Vec<_> = (0..200).map(|_| gate(1.0, &mut noise)).collect();
+        let count = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
         let counted = (count(GateVerdict::Slower), count(GateVerdict::Inconclusive));
         assert!(counted.0 <= 10 && counted.1 <= 20, "{counted:?}");
     }
@@ -394,10 +399,10 @@ mod tests {
         };
         let passed = (0..200).filter(|_| {
             let blocks: Vec<Block> = (0..10).map(|_| block()).collect();
-            (1..=settings.looks_max()).any(|number| {
-                let measured = blocks[..settings.blocks_at(number) as usize].to_vec();
-                let found = look(&[(Direction::HigherIsBetter, measured)], number, &settings);
-                GateVerdict::of_look(&found) == GateVerdict::NotSlower
+            (1..=settings.looks_max()).any(|ordinal| {
+                let measured = blocks[..settings.blocks_at(ordinal) as usize].to_vec();
+                let current = look(&[(Direction::HigherIsBetter, measured)], ordinal, &settings);
+                GateVerdict::of_look(&current) == GateVerdict::NotSlower
             })
         });
         let passed = passed.count();
@@ -420,8 +425,11 @@ mod tests {
             }),
         };
         let reason = |outcomes: [Outcome; 3]| {
-            let rows: Vec<GateRow> =
-                FIGURES.into_iter().zip(outcomes).map(|(figure, of)| row(figure, of)).collect();
+            let rows: Vec<GateRow> = FIGURES
+                .into_iter()
+                .zip(outcomes)
+                .map(|(figure, outcome)| row(figure, outcome))
+                .collect();
             of_slower(&rows, FIGURES[0], "ended after 4 blocks".to_owned())
         };
         let (slower, open) = (Outcome::Slower, Outcome::Inconclusive);
@@ -441,24 +449,24 @@ mod tests {
         };
         let open: Vec<Block> = (0..4).map(|_| block(1.0, 0.3)).collect();
         let slower: Vec<Block> = (0..4).map(|_| block(1.5, 0.01)).collect();
-        let of = |second| {
+        let first_look = |second| {
             let figures =
                 [(Direction::HigherIsBetter, open.clone()), (Direction::LowerIsBetter, second)];
             look(&figures, 1, &settings())
         };
-        let found = of(slower);
-        assert!(matches!(found.decision, Decision::Continue { .. }), "{found:?}");
-        assert_eq!(found.effects[1].as_ref().unwrap().outcome, Outcome::Slower);
+        let current = first_look(slower);
+        assert!(matches!(current.decision, Decision::Continue { .. }), "{current:?}");
+        assert_eq!(current.effects[1].as_ref().unwrap().outcome, Outcome::Slower);
         // The time limit ends the test here: the row SLOWER and the headline are one.
-        assert_eq!(GateVerdict::of_look(&found), GateVerdict::Slower);
-        assert_eq!(GateVerdict::of_look(&of(open.clone())), GateVerdict::Inconclusive);
+        assert_eq!(GateVerdict::of_look(&current), GateVerdict::Slower);
+        assert_eq!(GateVerdict::of_look(&first_look(open.clone())), GateVerdict::Inconclusive);
     }
 
     #[test]
     fn a_difference_of_5_percent_is_found() {
         let mut noise = Noise(12);
-        let found = (0..50).map(|_| gate(0.95, &mut noise));
-        let slower = found.filter(|verdict| *verdict == GateVerdict::Slower).count();
+        let verdicts = (0..50).map(|_| gate(0.95, &mut noise));
+        let slower = verdicts.filter(|verdict| *verdict == GateVerdict::Slower).count();
         assert!(slower >= 40, "{slower} of 50");
     }
 }

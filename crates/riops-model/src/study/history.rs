@@ -49,7 +49,7 @@ fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
         _ if stage.rows > 0 => Figure::RowsPerS,
         _ => Figure::TransactionsPerS,
     };
-    let is_timed = match StageKind::of(&stage.kind) {
+    let is_timed = match StageKind::parse(&stage.kind) {
         Some(StageKind::Statement) => true,
         Some(StageKind::Observed) => stage.transactions == 0,
         Some(StageKind::Loop | StageKind::ServerLoop) | None => false,
@@ -282,8 +282,8 @@ pub fn history_of(
     }
     let mut series = named_by_origin(series);
     series.sort_by(|one, next| one.name.cmp(&next.name));
-    for each in &mut series {
-        each.judge(effect);
+    for line in &mut series {
+        line.judge(effect);
     }
     series
 }
@@ -298,7 +298,7 @@ fn value_of(figure: Figure, stage: &StageSummary, record: Option<&Record>) -> Op
     if !figure.is_cost() {
         return stage.figure(figure.as_str());
     }
-    figure.of(record?, record?.stages.get(place_of(stage))?)
+    figure.value(record?, record?.stages.get(place_of(stage))?)
 }
 
 /// Adds the value of a stage to its series.
@@ -318,8 +318,8 @@ fn add(
         marks: run.marks.clone(),
         acknowledged: run.tags.get(ACKNOWLEDGED).cloned(),
     };
-    let is_same = |(known, each): &&mut (Vec<String>, HistorySeries)| {
-        *known == origin && each.name == name && each.figure == figure
+    let is_same = |(known, line): &&mut (Vec<String>, HistorySeries)| {
+        *known == origin && line.name == name && line.figure == figure
     };
     if let Some((_, known)) = series.iter_mut().find(is_same) {
         return known.points.push(point);
@@ -371,15 +371,15 @@ fn origin_of(run: &RunSummary) -> Vec<String> {
 /// Adds to the names of series with the same name where they come from.
 fn named_by_origin(series: Vec<(Vec<String>, HistorySeries)>) -> Vec<HistorySeries> {
     let known: Vec<_> =
-        series.iter().map(|(origin, each)| (each.name.clone(), origin.clone())).collect();
-    let named = |(origin, each): (Vec<String>, HistorySeries)| {
-        let others = || known.iter().filter(|(name, _)| *name == each.name);
+        series.iter().map(|(origin, line)| (line.name.clone(), origin.clone())).collect();
+    let named = |(origin, line): (Vec<String>, HistorySeries)| {
+        let others = || known.iter().filter(|(name, _)| *name == line.name);
         let differs = |(position, part): &(usize, &String)| {
             !part.is_empty() && others().any(|(_, other)| other.get(*position) != Some(*part))
         };
         let parts = origin.iter().enumerate().filter(differs).map(|(_, part)| part);
-        let name = joined(std::iter::once(&each.name).chain(parts), ", ");
-        HistorySeries { name, ..each }
+        let name = joined(std::iter::once(&line.name).chain(parts), ", ");
+        HistorySeries { name, ..line }
     };
     series.into_iter().map(named).collect()
 }
@@ -402,15 +402,15 @@ mod tests {
                 Some(CostRecord { wal_bytes: Some(wal_bytes), ..CostRecord::default() });
             Some(record)
         };
-        let of = |kind: CostKind| history_of(&runs, &stages, kind.figures(), 0.02, &record);
-        let found = of(CostKind::Wal);
-        let [series] = &found[..] else { panic!("{found:?}") };
+        let series_of = |kind: CostKind| history_of(&runs, &stages, kind.figures(), 0.02, &record);
+        let histories = series_of(CostKind::Wal);
+        let [series] = &histories[..] else { panic!("{histories:?}") };
         assert_eq!((series.figure, series.points.len()), (Figure::WalBytesPerTransaction, 24));
         let changes: Vec<_> =
             series.changes.iter().map(|change| (change.index, change.outcome)).collect();
         assert_eq!(changes, [(12, Outcome::Slower)]);
         assert_eq!(series.verdict, GateVerdict::Slower);
-        assert_eq!(of(CostKind::Cpu), []);
+        assert_eq!(series_of(CostKind::Cpu), []);
     }
 
     #[test]
@@ -454,10 +454,10 @@ mod tests {
         for run in &mut runs {
             run.rate_per_s = Some(1_000.0);
         }
-        let found = history(&runs, &stages, 0.02);
-        assert_eq!(found[0].figure, Figure::P99Us);
-        assert_eq!(found[0].name, "rows, rate 1,000/s, 4 sessions");
-        assert_eq!(found[0].changes, []);
+        let histories = history(&runs, &stages, 0.02);
+        assert_eq!(histories[0].figure, Figure::P99Us);
+        assert_eq!(histories[0].name, "rows, rate 1,000/s, 4 sessions");
+        assert_eq!(histories[0].changes, []);
         let rows = history_of(&runs, &stages, &[Figure::RowsPerS], 0.02, &|_| None);
         assert_eq!(rows[0].changes.len(), 1);
     }
@@ -520,8 +520,8 @@ mod tests {
     #[test]
     fn a_change_is_at_the_first_run_after_it() {
         let (runs, stages) = stored(&SHIFT, 4);
-        let found = history(&runs, &stages, 0.02);
-        let [series] = found.as_slice() else { panic!("{found:?}") };
+        let histories = history(&runs, &stages, 0.02);
+        let [series] = histories.as_slice() else { panic!("{histories:?}") };
         assert_eq!((series.figure, series.name.as_str()), (Figure::RowsPerS, "rows, 4 sessions"));
         let [change] = series.changes.as_slice() else { panic!("{series:?}") };
         assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));

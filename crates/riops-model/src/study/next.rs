@@ -61,7 +61,7 @@ pub fn remaining(study: &Study, measured: usize, elapsed: Duration) -> Remaining
     };
     Remaining {
         runs,
-        seconds: seconds_each(experiment, measured, elapsed).map(|each| each * runs as f64),
+        seconds: seconds_each(experiment, measured, elapsed).map(|seconds| seconds * runs as f64),
         is_maximum,
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn next(study: &Study, settings: &SaturationSettings) -> Option<Task>
 
 /// Returns the maximum number of runs.
 pub(super) fn runs_max(experiment: &Experiment, settings: &SaturationSettings) -> usize {
-    let each = match settings.search {
+    let runs_per_cell = match settings.search {
         Search::Sessions => {
             let runs = usize::try_from(sessions::Settings::default().runs_max);
             runs.unwrap_or(usize::MAX).saturating_add(LADDER.len())
@@ -85,7 +85,7 @@ pub(super) fn runs_max(experiment: &Experiment, settings: &SaturationSettings) -
             runs.unwrap_or(usize::MAX).saturating_add(CAPACITY_RUNS)
         }
     };
-    each.saturating_add(UNUSABLE_MAX).saturating_mul(experiment.cells.len())
+    runs_per_cell.saturating_add(UNUSABLE_MAX).saturating_mul(experiment.cells.len())
 }
 
 /// The search of one cell.
@@ -295,7 +295,7 @@ mod tests {
         while let Some(task) = next(&study, &settings) {
             assert!(study.finished.iter().all(|finished| finished.task != task), "{task:?}");
             let record = record(&study.experiment.plan(&task).unwrap());
-            study.finished.push(Finished::of(task, Ok(Box::new(record))));
+            study.finished.push(Finished::new(task, Ok(Box::new(record))));
             assert!(study.finished.len() <= runs_max(&study.experiment, &settings));
         }
         (study, settings)
@@ -304,15 +304,15 @@ mod tests {
     #[test]
     fn finds_the_peak_of_the_law_and_confirms_it_with_an_open_loop() {
         let (study, settings) = conducted(Search::Sessions);
-        let [found] = results(&study, &settings).try_into().unwrap();
-        let sessions = found.sessions.unwrap();
+        let [result] = results(&study, &settings).try_into().unwrap();
+        let sessions = result.sessions.unwrap();
         // The peak of the law is at 21.8 sessions.
         assert!((16..=32).contains(&sessions.best), "{}", sessions.best);
         assert!(sessions.saturation <= sessions.best);
         let law = sessions.law.unwrap();
         assert!((law.sigma.value - 0.05).abs() < 1e-3, "{:?}", law.sigma);
-        assert_eq!(found.ladder.len(), LADDER.len());
-        assert!(found.ladder.iter().all(|rate| rate.sustained == 1));
+        assert_eq!(result.ladder.len(), LADDER.len());
+        assert!(result.ladder.iter().all(|rate| rate.sustained == 1));
         let open = study.finished.last().unwrap();
         let plan = &open.result.as_ref().unwrap().plan;
         assert_eq!(plan.sessions, sessions.saturation);
@@ -327,18 +327,18 @@ mod tests {
         for block in 1..=3 {
             let task = next(&study, &settings).unwrap();
             assert_eq!(task.block, block);
-            study.finished.push(Finished::of(task, Err("no connection".to_owned())));
+            study.finished.push(Finished::new(task, Err("no connection".to_owned())));
         }
         assert_eq!(next(&study, &settings), None);
-        let [found] = results(&study, &settings).try_into().unwrap();
-        assert!(found.ended_early && found.rate.is_none());
+        let [result] = results(&study, &settings).try_into().unwrap();
+        assert!(result.ended_early && result.rate.is_none());
     }
 
     #[test]
     fn finds_the_highest_rate_without_a_growing_backlog() {
         let (study, settings) = conducted(Search::Rate);
-        let [found] = results(&study, &settings).try_into().unwrap();
-        let rate = found.rate.unwrap().rate_per_s.unwrap();
+        let [result] = results(&study, &settings).try_into().unwrap();
+        let rate = result.rate.unwrap().rate_per_s.unwrap();
         let capacity_per_s = capacity_per_s(16);
         assert!((rate / capacity_per_s - 1.0).abs() < 0.05, "{rate} of {capacity_per_s}");
     }

@@ -132,7 +132,7 @@ pub struct Finished {
 
 impl Finished {
     /// A run that ended with this result. A record that ended with an error is a failure.
-    pub fn of(task: Task, result: Result<Box<Record>, String>) -> Self {
+    pub fn new(task: Task, result: Result<Box<Record>, String>) -> Self {
         let result = result.and_then(|record| match (record.status, &record.failure) {
             (Status::Failed, Some(failure)) => Err(failure.clone()),
             (Status::Failed, None) => Err("failed".to_owned()),
@@ -149,7 +149,9 @@ impl Finished {
         let mut loops = record.stages.iter().map(|stage| &stage.session_loop);
         !record.verdict.valid
             || record.is_disturbed()
-            || loops.any(|each| each.steadiness.is_some_and(|found| !found.steady))
+            || loops.any(|session_loop| {
+                session_loop.steadiness.is_some_and(|steadiness| !steadiness.steady)
+            })
     }
 
     /// Returns the record if its figures can be used: it is valid.
@@ -179,7 +181,7 @@ impl Study {
             if record.status == Status::Interrupted {
                 continue;
             }
-            let run = Finished::of(task, Ok(Box::new(record)));
+            let run = Finished::new(task, Ok(Box::new(record)));
             // The failed run was repeated.
             if finished.get(&task.key()).is_some_and(|known| known.result.is_err()) {
                 finished.shift_remove(&task.key());
@@ -189,7 +191,7 @@ impl Study {
         }
         for Failure { task, error } in failures {
             // The record of a run that failed is one of the runs above.
-            finished.entry(task.key()).or_insert_with(|| Finished::of(task, Err(error)));
+            finished.entry(task.key()).or_insert_with(|| Finished::new(task, Err(error)));
         }
         drop(cells);
         Self { experiment, finished: finished.into_values().collect() }

@@ -73,7 +73,7 @@ pub trait Column: Sized {
     fn parse(text: Option<String>) -> Option<Self>;
 
     /// Returns the value as a number, if it is one.
-    fn number(&self) -> Option<f64> {
+    fn as_number(&self) -> Option<f64> {
         None
     }
 }
@@ -83,8 +83,8 @@ impl<T: Column> Column for Option<T> {
         if text.is_none() { Some(None) } else { T::parse(text).map(Some) }
     }
 
-    fn number(&self) -> Option<f64> {
-        self.as_ref()?.number()
+    fn as_number(&self) -> Option<f64> {
+        self.as_ref()?.as_number()
     }
 }
 
@@ -133,13 +133,13 @@ impl Column for Vec<Note> {
 
 /// Columns with numbers.
 macro_rules! numbers {
-    ($($number:ty: $as_f64:path),+) => {
-        $(impl Column for $number {
+    ($($column:ty: $as_f64:path),+) => {
+        $(impl Column for $column {
             fn parse(text: Option<String>) -> Option<Self> {
                 text?.parse().ok()
             }
 
-            fn number(&self) -> Option<f64> {
+            fn as_number(&self) -> Option<f64> {
                 Some($as_f64(*self))
             }
         })+
@@ -147,8 +147,8 @@ macro_rules! numbers {
 }
 numbers!(u32: f64::from, u64: nearest, f64: std::convert::identity);
 
-fn nearest(number: u64) -> f64 {
-    number as f64
+fn nearest(count: u64) -> f64 {
+    count as f64
 }
 
 /// Declares a line of a list. Its fields are the columns that are read, in this order.
@@ -182,9 +182,9 @@ macro_rules! columns {
             }
 
             /// Returns the value of a column, if it is a number.
-            pub fn number(&self, column: &str) -> Option<f64> {
+            pub fn numeric_value(&self, column: &str) -> Option<f64> {
                 match column {
-                    $(stringify!($field) => $crate::summary::column::Column::number(&self.$field),)+
+                    $(stringify!($field) => $crate::summary::column::Column::as_number(&self.$field),)+
                     _ => None,
                 }
             }

@@ -72,8 +72,8 @@ const OF_RUN: [(&str, &str); 13] = [
 
 impl RunLine<'_> {
     /// A column of the stage, or of the run.
-    pub fn number(&self, column: &str) -> Option<f64> {
-        self.stage.map_or_else(|| self.run.number(column), |stage| stage.figure(column))
+    pub fn numeric_value(&self, column: &str) -> Option<f64> {
+        self.stage.map_or_else(|| self.run.numeric_value(column), |stage| stage.figure(column))
     }
 
     fn json(&self) -> serde_json::Result<Value> {

@@ -27,7 +27,7 @@ pub struct RunKey {
 
 impl RunKey {
     /// Returns the key of a record.
-    pub fn of(record: &Record) -> Self {
+    pub fn from_record(record: &Record) -> Self {
         Self { id: record.id.to_string(), workload: record.workload.clone() }
     }
 
@@ -185,11 +185,11 @@ impl StageSummary {
         if key == "update_percent" {
             return None;
         }
-        let of = |kind: &str| self.number(&format!("{kind}_{key}"));
+        let with_kind = |kind: &str| self.numeric_value(&format!("{kind}_{key}"));
         // A statement without rows and a command without a count have no rate.
-        let is_single = StageKind::of(&self.kind).is_some_and(|kind| !kind.is_loop());
-        let number = self.number(key).filter(|number| *number != 0.0 || !is_single);
-        number.or_else(|| of("response")).or_else(|| of("service"))
+        let is_single = StageKind::parse(&self.kind).is_some_and(|kind| !kind.is_loop());
+        let value = self.numeric_value(key).filter(|value| *value != 0.0 || !is_single);
+        value.or_else(|| with_kind("response")).or_else(|| with_kind("service"))
     }
 }
 

@@ -12,7 +12,8 @@ pub fn pair(name: &str, value: &str) -> String {
 
 /// Quotes a value if necessary.
 pub fn quoted(value: &str) -> String {
-    let is_special = |each: char| each.is_whitespace() || each == '\\' || each == '\'';
+    let is_special =
+        |character: char| character.is_whitespace() || character == '\\' || character == '\'';
     if !value.is_empty() && !value.contains(is_special) {
         return value.to_owned();
     }

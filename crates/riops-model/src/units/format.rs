@@ -2,8 +2,8 @@
 
 /// Rounds to a whole number; 0 for a negative one.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
-pub fn whole(number: f64) -> u64 {
-    number.round() as u64
+pub fn nearest_integer(value: f64) -> u64 {
+    value.round() as u64
 }
 
 /// Formats a share, 0 to 1, as percentage; with one decimal below 10%.
@@ -17,15 +17,15 @@ pub fn percent(share: f64) -> String {
 /// Formats a requested rate as a whole number from 100 on, else with the decimals that it needs.
 pub fn requested_rate(per_s: f64) -> String {
     if per_s >= 100.0 {
-        return count(whole(per_s));
+        return count(nearest_integer(per_s));
     }
     let text = format!("{per_s:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Formats `1234567` as `1,234,567`.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {
         if position > 0 && (digits.len() - position).is_multiple_of(3) {
@@ -40,7 +40,7 @@ pub fn count(number: u64) -> String {
 pub fn rate(per_second: f64) -> String {
     let per_second = per_second.max(0.0) + 0.0;
     match per_second {
-        rate if rate >= 99.95 => count(whole(rate)),
+        rate if rate >= 99.95 => count(nearest_integer(rate)),
         rate if rate >= 0.995 || rate == 0.0 => factor(rate),
         rate if rate >= 0.0995 => format!("{rate:.3}"),
         rate if rate >= 0.00995 => format!("{rate:.4}"),
@@ -98,11 +98,11 @@ pub fn joined<T: ToString>(texts: impl IntoIterator<Item = T>, separator: &str) 
 }
 
 /// A number with its noun in singular or plural: `1 row`, `2,000 rows`, `3 retries`.
-pub fn number_of(number: u64, noun: &str) -> String {
-    match (number, noun.strip_suffix("try")) {
+pub fn number_of(value: u64, noun: &str) -> String {
+    match (value, noun.strip_suffix("try")) {
         (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{} {stem}tries", count(number)),
-        _ => format!("{} {noun}s", count(number)),
+        (_, Some(stem)) => format!("{} {stem}tries", count(value)),
+        _ => format!("{} {noun}s", count(value)),
     }
 }
 
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn counts_have_groups_of_three_digits() {
         let pairs = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
-        for (number, text) in pairs {
-            assert_eq!(count(number), text);
+        for (value, text) in pairs {
+            assert_eq!(count(value), text);
         }
     }
 
@@ -153,8 +153,8 @@ mod tests {
             (99.96, "100"),
             (1234.5, "1,235"),
         ];
-        for (number, text) in pairs {
-            assert_eq!(rate(number), text);
+        for (value, text) in pairs {
+            assert_eq!(rate(value), text);
         }
     }
 
@@ -169,8 +169,8 @@ mod tests {
             (-0.0, "0.00 µs"),
             (2_100_000.0, "2.10 s"),
         ];
-        for (number, text) in pairs {
-            assert_eq!(duration_us(number), text);
+        for (value, text) in pairs {
+            assert_eq!(duration_us(value), text);
         }
     }
 
@@ -178,8 +178,8 @@ mod tests {
     fn nouns_are_singular_for_one_only() {
         let pairs =
             [(0, "row", "0 rows"), (1, "retry", "1 retry"), (2_000, "retry", "2,000 retries")];
-        for (number, noun, text) in pairs {
-            assert_eq!(number_of(number, noun), text);
+        for (value, noun, text) in pairs {
+            assert_eq!(number_of(value, noun), text);
         }
     }
 

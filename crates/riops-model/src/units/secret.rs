@@ -55,24 +55,24 @@ impl CommandLine {
     /// Returns the words to show.
     pub fn shown(&self) -> Vec<String> {
         let secrets = secrets_of(&self.0);
-        self.0.iter().zip(secrets).map(|(word, found)| replaced(word, &found)).collect()
+        self.0.iter().zip(secrets).map(|(word, ranges)| replaced(word, &ranges)).collect()
     }
 
     /// Whether any word has a secret.
     pub fn has_secret(&self) -> bool {
-        self.any_secret(|secret| secret != HIDDEN)
+        self.has_any_secret(|secret| secret != HIDDEN)
     }
 
     /// Whether a secret was removed when the command was stored: it cannot be executed again.
     pub fn is_incomplete(&self) -> bool {
-        self.any_secret(|secret| secret == HIDDEN)
+        self.has_any_secret(|secret| secret == HIDDEN)
     }
 
-    fn any_secret(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+    fn has_any_secret(&self, is_meant: impl Fn(&str) -> bool) -> bool {
         let secrets = secrets_of(&self.0);
         let mut words = self.0.iter().zip(secrets);
-        words.any(|(word, found)| {
-            found.into_iter().filter_map(|range| word.get(range)).any(&is_meant)
+        words.any(|(word, ranges)| {
+            ranges.into_iter().filter_map(|range| word.get(range)).any(&is_meant)
         })
     }
 }
@@ -159,12 +159,12 @@ fn secrets_of(words: &[String]) -> Vec<Vec<Range<usize>>> {
         let is_script =
             option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
         let form = if is_script || option == "--command" { Form::Script } else { Form::Word };
-        let mut found = [logins(word), values(word, form)].concat();
-        found.extend(password_of_user(option, word));
+        let mut ranges = [logins(word), values(word, form)].concat();
+        ranges.extend(password_of_user(option, word));
         if is_sshpass && word.starts_with("-p") && word.len() > 2 {
-            found.push(2..word.len());
+            ranges.push(2..word.len());
         }
-        found
+        ranges
     };
     let before = std::iter::once("").chain(words.iter().map(String::as_str));
     before.zip(words).map(secrets).collect()
@@ -196,12 +196,12 @@ fn logins(text: &str) -> Vec<Range<usize>> {
     }
     let is_end = |c: char| c.is_whitespace() || "'\"`<>".contains(c);
     let mut start = 0;
-    let mut found = Vec::new();
+    let mut ranges = Vec::new();
     for token in text.split_inclusive(is_end) {
-        found.extend(login(token.trim_end_matches(is_end), start));
+        ranges.extend(login(token.trim_end_matches(is_end), start));
         start += token.len();
     }
-    found
+    ranges
 }
 
 /// Returns the password of an address that starts here.
@@ -239,7 +239,7 @@ enum Form {
 /// Returns the values after secret names.
 fn values(text: &str, form: Form) -> Vec<Range<usize>> {
     let is_name = |c: char| c.is_alphanumeric() || "_-.%".contains(c);
-    let mut found = Vec::new();
+    let mut ranges = Vec::new();
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
         let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
@@ -255,12 +255,12 @@ fn values(text: &str, form: Form) -> Vec<Range<usize>> {
             let begin = at + start;
             let end = if is_whole { text.len() } else { value_end(text, begin, form) };
             if begin < end {
-                found.push(begin..end);
+                ranges.push(begin..end);
             }
             at = at.max(end);
         }
     }
-    found
+    ranges
 }
 
 /// Returns where the value begins in the text after a secret name; `None` if there is none.

@@ -8,9 +8,9 @@ pub use postgres_protocol::escape::{escape_identifier as identifier, escape_lite
 pub fn is_plain(name: &str) -> bool {
     name.len() <= 63
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-        && name
-            .chars()
-            .all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_')
+        && name.chars().all(|character| {
+            character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_'
+        })
 }
 
 /// Returns a name as an identifier, with quotes only if it is not plain: in statements that users read.

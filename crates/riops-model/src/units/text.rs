@@ -88,8 +88,10 @@ pub fn hash_text(text: impl AsRef<[u8]>) -> String {
 
 /// Returns a word for a shell, in quotes if necessary.
 pub fn shell_word(word: &str) -> String {
-    let is_plain = |each: char| {
-        each.is_ascii_alphanumeric() || "_-+=:,./@%".contains(each) || !each.is_ascii()
+    let is_plain = |character: char| {
+        character.is_ascii_alphanumeric()
+            || "_-+=:,./@%".contains(character)
+            || !character.is_ascii()
     };
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_what_a_terminal_obeys() {
+    fn escapes_characters_that_control_a_terminal() {
         let hostile =
             "a\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{2066}\u{200f}\u{61c}\u{2028}ä→\tb\r\nc\rd\n";
         assert_eq!(

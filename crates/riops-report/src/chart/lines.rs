@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::chart::{Axis, AxisScale, Chart, Content, Mark, Series, Unit, rounded};
-use crate::table::{Cell, Table, number};
+use crate::table::{Cell, Table, number_column};
 use riops_model::units::count;
 use riops_model::units::format::{duration_us, rate};
 
@@ -71,7 +71,7 @@ pub(crate) fn percentile_text(nines: f64) -> String {
 /// A number without zeros at the end of its decimals: `10 ms`, `2.5`.
 pub(crate) fn trimmed(text: &str) -> String {
     match text.split_once(' ') {
-        Some((number, unit)) => format!("{} {unit}", trimmed(number)),
+        Some((amount, unit)) => format!("{} {unit}", trimmed(amount)),
         None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         None => text.to_owned(),
     }
@@ -148,8 +148,8 @@ fn table(title: &str, xs: &[f64], series: &[Series], x: &Axis, y: &Axis) -> Tabl
         cells
     });
     let first = if is_time { "time" } else { "percentile" };
-    let columns = series.iter().map(|line| number(&line.label));
-    let table = Table::new(title, std::iter::once(number(first)).chain(columns), rows);
+    let columns = series.iter().map(|line| number_column(&line.label));
+    let table = Table::new(title, std::iter::once(number_column(first)).chain(columns), rows);
     if size == 1 {
         return table;
     }
@@ -179,7 +179,7 @@ mod tests {
             id: "chart".to_owned(),
             title: "Throughput",
             x: Axis::time(xs.len() as f64),
-            y: Axis::of("rows/s", Unit::PerSecond, AxisScale::Linear),
+            y: Axis::new("rows/s", Unit::PerSecond, AxisScale::Linear),
             marks: &[],
             sync: None,
             xs,

@@ -204,7 +204,7 @@ impl Axis {
     }
 
     /// Returns a vertical axis.
-    pub fn of(label: &str, unit: Unit, scale: AxisScale) -> Self {
+    pub fn new(label: &str, unit: Unit, scale: AxisScale) -> Self {
         Self { label: label.to_owned(), unit, scale, range: None }
     }
 
@@ -247,7 +247,7 @@ pub enum Unit {
 
 impl Unit {
     /// Returns the unit of a figure.
-    pub(super) fn of(figure: Figure) -> Self {
+    pub(super) fn for_figure(figure: Figure) -> Self {
         match figure.unit() {
             figure::Unit::Microseconds => Self::DurationUs,
             figure::Unit::Seconds => Self::Seconds,

@@ -88,11 +88,11 @@ impl Stream for Pgbench {
 /// Returns the lines about a client that an error has ended.
 fn aborted(ended: &EndedSessionRecord, commands: &[CommandRecord]) -> Vec<String> {
     let EndedSessionRecord { session, script, command, message, lines } = ended;
-    let number = command.map_or(0, |command| command.saturating_sub(1));
-    let found =
-        commands.iter().find(|each| each.script == *script && Some(each.number) == *command);
+    let position = command.map_or(0, |command| command.saturating_sub(1));
+    let record =
+        commands.iter().find(|record| record.script == *script && Some(record.number) == *command);
     let script = script.saturating_sub(1);
-    let meta = found.and_then(|command| command.title.strip_prefix('\\'));
+    let meta = record.and_then(|command| command.title.strip_prefix('\\'));
     let name = meta.and_then(|title| title.split_whitespace().next());
     if message.starts_with(END_OF_SCRIPT) {
         let (text, _) = message.split_once(" (SQLSTATE").unwrap_or((message, ""));
@@ -103,14 +103,14 @@ fn aborted(ended: &EndedSessionRecord, commands: &[CommandRecord]) -> Vec<String
             let kind =
                 if matches!(name, "set" | "if" | "elif") { "evaluation" } else { "execution" };
             let what = format!(
-                "client {session} aborted in command {number} ({name}) of script {script}; {kind} of meta-command failed"
+                "client {session} aborted in command {position} ({name}) of script {script}; {kind} of meta-command failed"
             );
             vec![message.clone(), what]
         }
         (lines, _) => {
             let text = lines.as_ref().unwrap_or(message);
             vec![format!(
-                "client {session} script {script} aborted in command {number} query 0: {text}"
+                "client {session} script {script} aborted in command {position} query 0: {text}"
             )]
         }
     }
@@ -179,8 +179,8 @@ impl Counts {
     }
 }
 
-fn percent(part: u64, whole: u64) -> f64 {
-    100.0 * part as f64 / whole as f64
+fn percent(part: u64, total: u64) -> f64 {
+    100.0 * part as f64 / total as f64
 }
 
 impl Report<'_> {
@@ -224,19 +224,19 @@ impl Report<'_> {
             let _ = writeln!(text, "maximum number of tries: {}", plan.errors.max_retries + 1);
         }
         let processed = self.stage.transactions;
-        let of = match plan.stop {
+        let planned = match plan.stop {
             Stop::DurationS(seconds) => {
                 let _ = writeln!(text, "duration: {seconds} s");
                 String::new()
             }
             Stop::Transactions(all) | Stop::Rows(all) => {
-                if let Some(each) = self.run.transactions_per_session {
-                    let _ = writeln!(text, "number of transactions per client: {each}");
+                if let Some(per_client) = self.run.transactions_per_session {
+                    let _ = writeln!(text, "number of transactions per client: {per_client}");
                 }
                 format!("/{all}")
             }
         };
-        let _ = writeln!(text, "number of transactions actually processed: {processed}{of}");
+        let _ = writeln!(text, "number of transactions actually processed: {processed}{planned}");
         text
     }
 
@@ -262,9 +262,9 @@ impl Report<'_> {
     fn failures(&self, counts: &Counts, prefix: &str) -> String {
         let mut text = String::new();
         let all = counts.ended();
-        let mut line = |name: &str, number: u64| {
-            let share = percent(number, all);
-            let _ = writeln!(text, "{prefix}number of {name}: {number} ({share:.3}%)");
+        let mut line = |name: &str, count: u64| {
+            let share = percent(count, all);
+            let _ = writeln!(text, "{prefix}number of {name}: {count} ({share:.3}%)");
         };
         line("failed transactions", counts.failed);
         if self.run.report.failures_detailed {
@@ -283,8 +283,8 @@ impl Report<'_> {
         if self.plan().schedule.per_s().is_none() || self.plan().latency_limit.is_none() {
             return String::new();
         }
-        let (number, share) = (counts.skipped, percent(counts.skipped, counts.ended()));
-        format!("{prefix}number of transactions skipped: {number} ({share:.3}%)\n")
+        let (skipped, share) = (counts.skipped, percent(counts.skipped, counts.ended()));
+        format!("{prefix}number of transactions skipped: {skipped} ({share:.3}%)\n")
     }
 
     fn rest(&self, counts: &Counts) -> String {
@@ -292,12 +292,12 @@ impl Report<'_> {
         let (plan, stage) = (self.plan(), &self.stage.session_loop);
         if let Some((late, limit_us)) = stage.late.and_then(|late| Some((late, late.limit_us?))) {
             text += &self.skipped(counts, "");
-            let (number, of) = (late.transactions.unwrap_or_default(), counts.succeeded);
+            let (above, succeeded) = (late.transactions.unwrap_or_default(), counts.succeeded);
             let _ = writeln!(
                 text,
-                "number of transactions above the {:.1} ms latency limit: {number}/{of} ({:.3}%)",
+                "number of transactions above the {:.1} ms latency limit: {above}/{succeeded} ({:.3}%)",
                 ms(limit_us),
-                if of > 0 { percent(number, of) } else { 0.0 }
+                if succeeded > 0 { percent(above, succeeded) } else { 0.0 }
             );
         }
         text += &latency("", stage.latency_us());
@@ -325,13 +325,13 @@ impl Report<'_> {
             return self.commands(1, "");
         }
         let sum: u64 = self.run.scripts.iter().map(|script| u64::from(script.weight)).sum();
-        let script = |(number, source): (usize, &ScriptSource)| {
-            let mut text = format!("SQL script {number}: {}\n", description(source));
+        let script = |(position, source): (usize, &ScriptSource)| {
+            let mut text = format!("SQL script {position}: {}\n", description(source));
             let share = percent(source.weight.into(), sum);
             let _ = writeln!(text, " - weight: {} (targets {share:.1}% of total)", source.weight);
-            let mut found = self.stage.session_loop.operations.iter();
-            let found = found.find(|operation| operation.number == number);
-            text += &self.script(number, found, counts);
+            let mut operations = self.stage.session_loop.operations.iter();
+            let operation = operations.find(|operation| operation.number == position);
+            text += &self.script(position, operation, counts);
             text
         };
         (1..).zip(&self.run.scripts).map(script).collect()
@@ -339,7 +339,7 @@ impl Report<'_> {
 
     fn script(
         &self,
-        number: usize,
+        position: usize,
         operation: Option<&OperationRecord>,
         counts: &Counts,
     ) -> String {
@@ -348,14 +348,15 @@ impl Report<'_> {
         };
         let commands = || {
             let all = self.stage.session_loop.commands.iter();
-            all.filter(move |command| command.script == number)
+            all.filter(move |command| command.script == position)
         };
-        let of = |sqlstate: &str| commands().filter_map(|each| each.errors.get(sqlstate)).sum();
+        let error_count =
+            |sqlstate: &str| commands().filter_map(|command| command.errors.get(sqlstate)).sum();
         let own = Counts {
             succeeded: operation.transactions,
             failed: operation.failed + operation.unknown,
-            serialization: of("40001"),
-            deadlock: of("40P01"),
+            serialization: error_count("40001"),
+            deadlock: error_count("40P01"),
             retried: operation.retried,
             retries: commands().map(|command| command.retries).sum(),
             skipped: operation.skipped,
@@ -365,16 +366,16 @@ impl Report<'_> {
         let mut text = format!(" - {ended} transactions ({share:.1}% of total)\n");
         if ended > 0 {
             let tps = own.succeeded as f64 / self.stage.seconds.max(f64::MIN_POSITIVE);
-            let number = own.succeeded;
+            let succeeded = own.succeeded;
             let _ = writeln!(
                 text,
-                " - number of transactions actually processed: {number} (tps = {tps:.6})"
+                " - number of transactions actually processed: {succeeded} (tps = {tps:.6})"
             );
             text += &self.failures(&own, " - ");
             text += &self.skipped(&own, " - ");
             text += &latency(" - ", operation.latency_us());
         }
-        text + &self.commands(number, " - ")
+        text + &self.commands(position, " - ")
     }
 
     fn commands(&self, script: usize, prefix: &str) -> String {

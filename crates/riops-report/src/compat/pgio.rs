@@ -119,9 +119,9 @@ pub fn pgio_sessions(record: &Record) -> String {
 fn sessions(stage: &StageRecord) -> (String, usize) {
     let mut rows = Vec::new();
     for session in &stage.session_loop.session_details {
-        let of = |name: &str| operation(stage, session, name);
+        let figures = |name: &str| operation(stage, session, name);
         let ((selects, select_us, select_blocks), (updates, update_us, update_blocks)) =
-            (of("read"), of("update"));
+            (figures("read"), figures("update"));
         let blocks = |blocks: Option<f64>| {
             blocks.map_or_else(|| "-".to_owned(), |blocks| format!("{blocks:.0}"))
         };
@@ -162,12 +162,14 @@ fn as_psql(rows: &[[String; 8]]) -> String {
 
 /// Returns the transactions of one kind, the longest in microseconds, and the blocks that they accessed.
 fn operation(stage: &StageRecord, session: &SessionRecord, name: &str) -> (u64, f64, Option<f64>) {
-    let found = session.operations.iter().find(|operation| operation.name == name);
-    let (transactions, max_us) =
-        found.map_or((0, 0.0), |each| (each.transactions, each.max_us.unwrap_or_default()));
-    let found = stage.session_loop.operations.iter().find(|operation| operation.name == name);
-    let each = found.map_or(Some(0.0), |each| each.blocks_per_transaction);
-    (transactions, max_us, each.map(|blocks| blocks * transactions as f64))
+    let of_session = session.operations.iter().find(|operation| operation.name == name);
+    let (transactions, max_us) = of_session.map_or((0, 0.0), |operation| {
+        (operation.transactions, operation.max_us.unwrap_or_default())
+    });
+    let of_stage = stage.session_loop.operations.iter().find(|operation| operation.name == name);
+    let blocks_per_transaction =
+        of_stage.map_or(Some(0.0), |operation| operation.blocks_per_transaction);
+    (transactions, max_us, blocks_per_transaction.map(|blocks| blocks * transactions as f64))
 }
 
 fn counters_lines(database: &str, before: &DatabaseCounters, after: &DatabaseCounters) -> String {
@@ -179,10 +181,10 @@ fn counters_lines(database: &str, before: &DatabaseCounters, after: &DatabaseCou
     let names = ["blks_hit", "blks_read", "tup_returned", "tup_fetched", "tup_updated"];
     let mut text =
         "pg_stat_database stats:\n".to_owned() + &row("", "datname", names.map(Into::into));
-    for (moment, each) in [("BEFORE:", before), ("AFTER:", after)] {
+    for (moment, counters) in [("BEFORE:", before), ("AFTER:", after)] {
         let DatabaseCounters {
             blks_hit, blks_read, tup_returned, tup_fetched, tup_updated, ..
-        } = each;
+        } = counters;
         let counts = [blks_hit, blks_read, tup_returned, tup_fetched, tup_updated];
         text += &row(moment, database, counts.map(ToString::to_string));
     }
@@ -198,9 +200,9 @@ mod tests {
     fn record() -> Record {
         let mut record = example_record();
         let stage = &mut record.stages[0];
-        let session = |number: u64| SessionRecord {
-            number,
-            server_process: 4_000 + i32::try_from(number).unwrap(),
+        let session = |position: u64| SessionRecord {
+            number: position,
+            server_process: 4_000 + i32::try_from(position).unwrap(),
             node: None,
             operations: vec![SessionOperation {
                 name: "read".to_owned(),

@@ -22,14 +22,14 @@ pub(crate) const V1_0: Form = Form {
     has_verdict: false,
     stream: Some(&Sysbench::V1_0),
     ..Form::new("sysbench", fits, |record, extras| {
-        Ok(Rendered::Data(Sysbench::V1_0.whole(record, extras)))
+        Ok(Rendered::Data(Sysbench::V1_0.full_report(record, extras)))
     })
 };
 pub(crate) const V1_1: Form = Form {
     has_verdict: false,
     stream: Some(&Sysbench::V1_1),
     ..Form::new("sysbench-1.1", fits, |record, extras| {
-        Ok(Rendered::Data(Sysbench::V1_1.whole(record, extras)))
+        Ok(Rendered::Data(Sysbench::V1_1.full_report(record, extras)))
     })
 };
 
@@ -39,7 +39,7 @@ fn fits(plan: &Plan) -> bool {
 
 impl Sysbench {
     /// The report of a run that has ended.
-    fn whole(self, record: &Record, extras: &Extras<'_>) -> String {
+    fn full_report(self, record: &Record, extras: &Extras<'_>) -> String {
         let (plan, intervals) = (&record.plan, extras.intervals);
         let mut text = self.opening(plan, intervals) + self.connected();
         for point in record.stages.first().iter().flat_map(|stage| &stage.session_loop.series) {
@@ -119,7 +119,7 @@ impl Stream for Sysbench {
 
     fn closing(&self, record: &Record, extras: &Extras<'_>) -> String {
         let plan = &record.plan;
-        let Some(summary) = Summary::of(record) else {
+        let Some(summary) = Summary::first_stage(record) else {
             return String::new();
         };
         let stage = summary.stage;
@@ -130,10 +130,11 @@ impl Stream for Sysbench {
         if let (Some(last), Some(_)) = (checkpoints.next(), checkpoints.next()) {
             return text + &since_checkpoint(*self, last, stage.seconds, plan);
         }
-        let (found, sum_s) = latency(stage).unzip();
-        let found = found.map(LatencySummary::of_successful);
-        let each = &stage.session_loop;
-        let latencies_of_all = each.unfinished_histogram.as_ref().and_then(|_| each.latencies());
+        let (latency, sum_s) = latency(stage).unzip();
+        let latency = latency.map(LatencySummary::of_successful);
+        let session_loop = &stage.session_loop;
+        let latencies_of_all =
+            session_loop.unfinished_histogram.as_ref().and_then(|_| session_loop.latencies());
         let of_successful =
             latencies_of_all.and_then(|all| all.observed.percentile_us(plan.percentile));
         let counts = Point {
@@ -147,9 +148,9 @@ impl Stream for Sysbench {
         let events = &stage.session_loop.sessions_fairness;
         let per_transaction = events_per_transaction(plan) as f64;
         let (mean, stdev) = (events.mean * per_transaction, events.stdev * per_transaction);
-        let execution_s = each.execution_s.unwrap_or(Execution { mean: 0.0, stdev: 0.0 });
+        let execution_s = session_loop.execution_s.unwrap_or(Execution { mean: 0.0, stdev: 0.0 });
         text + &statistics(&counts, all, stage.seconds, *self)
-            + &latencies(found, of_successful.or(each.percentile_us), sum_s, plan)
+            + &latencies(latency, of_successful.or(session_loop.percentile_us), sum_s, plan)
             + &fairness(&Fairness { mean, stdev, ..*events }, execution_s)
     }
 }
@@ -192,23 +193,23 @@ fn statistics(counts: &Point, events: u64, total_s: f64, format: Sysbench) -> St
     let mut text = String::new();
     let queries = counts.queries;
     let _ = writeln!(text, "SQL statistics:\n    queries performed:");
-    for (kind, number) in [
+    for (kind, count) in [
         ("read:", queries.read),
         ("write:", queries.write),
         ("other:", queries.other),
         ("total:", queries.total()),
     ] {
-        let _ = writeln!(text, "        {kind:<32} {number}");
+        let _ = writeln!(text, "        {kind:<32} {count}");
     }
     let seconds = counts.seconds.max(f64::MIN_POSITIVE);
-    for (name, number) in [
+    for (name, count) in [
         ("transactions:", events),
         ("queries:", queries.total()),
         ("ignored errors:", counts.errors),
         ("reconnects:", counts.reconnects),
     ] {
-        let per_s = number as f64 / seconds;
-        let _ = writeln!(text, "    {name:<36} {number:<6} ({per_s:.2} per sec.)");
+        let per_s = count as f64 / seconds;
+        let _ = writeln!(text, "    {name:<36} {count:<6} ({per_s:.2} per sec.)");
     }
     let (heading, time) = match format {
         Sysbench::V1_0 => ("General statistics:".to_owned(), "total time:"),
@@ -256,7 +257,7 @@ mod tests {
     use riops_model::units::Nanos;
 
     fn printed(record: &Record) -> String {
-        Sysbench::V1_0.whole(record, &Extras::new("", 80))
+        Sysbench::V1_0.full_report(record, &Extras::new("", 80))
     }
 
     #[test]
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_is_that_of_the_command_line_or_the_current_time() {
+    fn the_seed_comes_from_the_command_line_or_the_current_time() {
         let mut record = example_oltp();
         record.plan.seed = 42;
         let text = printed(&record);
@@ -320,7 +321,7 @@ mod tests {
         }
         record.stages[0].session_loop.histogram = Some(histogram.stored().unwrap());
         let extras = Extras::new("", 80).with_histogram(Some((Scale::Log, 20)));
-        insta::assert_snapshot!(Sysbench::V1_0.whole(&record, &extras));
+        insta::assert_snapshot!(Sysbench::V1_0.full_report(&record, &extras));
         let none = Plan { percentile: 0.0, ..record.plan };
         let text = latencies(None, None, None, &none);
         assert!(text.contains("percentile stats:               disabled"), "{text}");
@@ -335,7 +336,7 @@ mod tests {
     #[test]
     fn version_1_1_prints_the_events_per_second() {
         let record = example_oltp();
-        let text = Sysbench::V1_1.whole(&record, &Extras::new("", 80));
+        let text = Sysbench::V1_1.full_report(&record, &Extras::new("", 80));
         assert!(text.starts_with("sysbench 1.1.0 (riops "), "{text}");
         let old = printed(&record);
         let tps = old.split_once("transactions: ").and_then(|(_, rest)| {
@@ -369,16 +370,18 @@ mod tests {
     #[test]
     fn starts_that_waited_until_the_end_are_no_events() {
         let mut record = example_oltp();
-        let each = &mut record.stages[0].session_loop;
+        let session_loop = &mut record.stages[0].session_loop;
         let histogram = |ms: u64| {
             let mut histogram = Histogram::new().unwrap();
             histogram.record_many(Nanos(ms * 1_000_000), 100);
             Some(histogram.stored().unwrap())
         };
-        (each.response_histogram, each.unfinished_histogram) = (histogram(70), histogram(5_000));
-        let all = each.latencies().unwrap();
-        each.percentile_us = all.figure(Quantity::Percentile(95.0)).unwrap().map(|at| at.value);
-        each.response_us = all.summary().unwrap();
+        (session_loop.response_histogram, session_loop.unfinished_histogram) =
+            (histogram(70), histogram(5_000));
+        let all = session_loop.latencies().unwrap();
+        session_loop.percentile_us =
+            all.figure(Quantity::Percentile(95.0)).unwrap().map(|at| at.value);
+        session_loop.response_us = all.summary().unwrap();
         let text = printed(&record);
         let (_, latency) = text.split_once("Latency (ms):").unwrap();
         assert_eq!(latency.matches(" 70.06\n").count(), 3, "{text}");

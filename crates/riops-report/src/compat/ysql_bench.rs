@@ -15,7 +15,7 @@ pub(crate) const FORM: Form = Form {
         |plan| plan.work.get::<LoadRun>().is_some() || plan.work.get::<PointRun>().is_some(),
         |record, extras| {
             let stages: String =
-                record.stages.iter().map(|each| stage_text(record, each)).collect();
+                record.stages.iter().map(|stage| stage_text(record, stage)).collect();
             Ok(Rendered::Data(stages + extras.histogram_below(record).trim_start()))
         },
     )
@@ -28,8 +28,8 @@ fn operation(work: &WorkPlan, stage: &StageRecord) -> (String, bool) {
             let method = load
                 .stages()
                 .into_iter()
-                .find(|each| load.methods.len() < 2 || stage.name.contains(each.method.as_str()));
-            let method = method.map_or("load", |each| match each.method {
+                .find(|part| load.methods.len() < 2 || stage.name.contains(part.method.as_str()));
+            let method = method.map_or("load", |part| match part.method {
                 Method::Copy => "copy_mem",
                 other => other.as_str(),
             });
@@ -44,7 +44,7 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     let plan = &record.plan;
     let (name, non_transactional) = operation(&plan.work, stage);
     let is_load = plan.work.get::<LoadRun>().is_some();
-    let (unit, number) = if is_load { ("row", stage.rows) } else { ("query", stage.statements) };
+    let (unit, total) = if is_load { ("row", stage.rows) } else { ("query", stage.statements) };
     let units = if is_load { "rows" } else { "queries" };
     let seconds = stage.seconds.max(f64::MIN_POSITIVE);
     let database_s = stage.database_s.unwrap_or(0.0);
@@ -58,17 +58,17 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     line("tot db time", &format!("{database_s:>13.6} sec {share:.2} %"));
     line(
         &format!("{units} per thread"),
-        &format!("{:>13}", number / u64::from(stage.sessions.max(1))),
+        &format!("{:>13}", total / u64::from(stage.sessions.max(1))),
     );
     line("threads", &format!("{:>13}", stage.sessions));
     if is_load {
         let batch = stage.session_loop.batch;
         line("batch", &batch.map_or_else(|| " -".to_owned(), |batch| format!("{batch:>13}")));
     }
-    line(&format!("total {units}"), &format!("{number:>13}"));
+    line(&format!("total {units}"), &format!("{total:>13}"));
     line("nontransactional", &format!("{non_transactional:>13}"));
     line("no_prepared", &format!("{:>13}", plan.protocol != Protocol::Prepared));
-    let each_us = |seconds: f64| seconds * 1e6 / number.max(1) as f64;
+    let each_us = |seconds: f64| seconds * 1e6 / total.max(1) as f64;
     line(&format!("wallclock tm/{unit}"), &format!("{:>13.6} us", each_us(stage.seconds)));
     line(&format!("db tm/{unit}"), &format!("{:>13.6} us", each_us(database_s)));
     if let Some(bytes) = stage.session_loop.row_bytes {

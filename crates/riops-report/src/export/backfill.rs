@@ -16,7 +16,7 @@ use riops_model::record::{LatencyKind, Point, Queries, QuerySeries, Record};
 pub(super) fn text<'a>(records: &'a [Record]) -> String {
     let stages: Vec<Series<'a>> = Row::all(records)
         .filter(|row| !row.stage.session_loop.series.is_empty())
-        .map(Series::of)
+        .map(Series::new)
         .collect();
     let mut text = MetricsText::new(TextFormat::OpenMetrics);
     text.family(&RUN, stages.iter().flat_map(Series::info));
@@ -34,7 +34,7 @@ pub(super) fn text<'a>(records: &'a [Record]) -> String {
             if !exists || !count.is_known(series.row.record, series.row.stage) {
                 return Vec::new();
             }
-            series.totals(&series.labels, |point| (count.of)(point).unwrap_or_default())
+            series.totals(&series.labels, |point| (count.in_interval)(point).unwrap_or_default())
         });
     }
     family(&STATEMENTS, &Series::statements);
@@ -57,12 +57,12 @@ struct Series<'a> {
 }
 
 impl<'a> Series<'a> {
-    fn of(row: Row<'a>) -> Self {
+    fn new(row: Row<'a>) -> Self {
         let record = row.record;
         let mut labels = vec![
             ("run".to_owned(), record.id.to_string()),
             ("workload".to_owned(), record.workload.clone()),
-            ("stage".to_owned(), row.number.to_string()),
+            ("stage".to_owned(), row.ordinal.to_string()),
         ];
         labels.extend(record.label.iter().map(|label| ("label".to_owned(), label.clone())));
         Self { start: start(&row), row, labels }
@@ -123,10 +123,15 @@ impl<'a> Series<'a> {
         if self.row.stage.session_loop.queries.is_none() {
             return Vec::new();
         }
-        let of = |kind: &str, count: fn(&Queries) -> u64| {
+        let samples = |kind: &str, count: fn(&Queries) -> u64| {
             self.totals(&self.with("kind", &kind), |point| count(&point.queries))
         };
-        [of("read", |of| of.read), of("write", |of| of.write), of("other", |of| of.other)].concat()
+        [
+            samples("read", |queries| queries.read),
+            samples("write", |queries| queries.write),
+            samples("other", |queries| queries.other),
+        ]
+        .concat()
     }
 
     fn nodes(&self) -> Vec<Sample> {
@@ -164,7 +169,7 @@ impl<'a> Series<'a> {
 /// another.
 fn start(row: &Row<'_>) -> Timestamp {
     row.stage.started_at.unwrap_or_else(|| {
-        let before = usize::try_from(row.number.saturating_sub(1)).unwrap_or_default();
+        let before = usize::try_from(row.ordinal.saturating_sub(1)).unwrap_or_default();
         let seconds = row.record.stages.iter().take(before).map(|stage| stage.seconds).sum();
         after(row.record.started_at, seconds).unwrap_or(row.record.started_at)
     })

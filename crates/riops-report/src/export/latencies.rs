@@ -16,8 +16,9 @@ struct Bucket<'a> {
 pub(super) fn table<'a>(records: &'a [Record]) -> Result<String, ExportError> {
     let mut buckets = Vec::new();
     for row in Row::all(records) {
-        let each = &row.stage.session_loop;
-        let histograms = [("service", &each.histogram), ("response", &each.response_histogram)];
+        let session_loop = &row.stage.session_loop;
+        let histograms =
+            [("service", &session_loop.histogram), ("response", &session_loop.response_histogram)];
         for (kind, stored) in histograms {
             let Some(stored) = stored else { continue };
             let histogram = stored.decode().map_err(|source| ExportError::Histogram {
@@ -34,17 +35,17 @@ pub(super) fn table<'a>(records: &'a [Record]) -> Result<String, ExportError> {
             }
         }
     }
-    let columns = csv_columns! { each: Bucket<'a> => {
-        run_id: each.row.record.id.to_string(),
-        workload: &each.row.record.workload,
-        label: &each.row.record.label,
-        stage: each.row.number,
-        stage_name: &each.row.stage.name,
-        kind: each.kind,
-        from_us: each.from_us,
-        to_us: each.to_us,
-        count: each.count,
-        cumulative_share: each.cumulative_share,
+    let columns = csv_columns! { bucket: Bucket<'a> => {
+        run_id: bucket.row.record.id.to_string(),
+        workload: &bucket.row.record.workload,
+        label: &bucket.row.record.label,
+        stage: bucket.row.ordinal,
+        stage_name: &bucket.row.stage.name,
+        kind: bucket.kind,
+        from_us: bucket.from_us,
+        to_us: bucket.to_us,
+        count: bucket.count,
+        cumulative_share: bucket.cumulative_share,
     }};
     csv_table(&columns, buckets)
 }

@@ -23,8 +23,8 @@ struct Interval<'a> {
 
 pub(super) fn table(records: &[Record]) -> Result<String, ExportError> {
     let known = |row: &Row<'_>| -> Vec<&'static str> {
-        let known = COUNTS.iter().filter(|each| each.is_known(row.record, row.stage));
-        known.map(|each| each.key).collect()
+        let known = COUNTS.iter().filter(|count| count.is_known(row.record, row.stage));
+        known.map(|count| count.key).collect()
     };
     let rows: Vec<_> = Row::all(records).map(|row| (row, known(&row))).collect();
     let intervals = rows.iter().flat_map(|(row, known)| {
@@ -37,50 +37,55 @@ pub(super) fn table(records: &[Record]) -> Result<String, ExportError> {
 }
 
 fn columns<'a>() -> Vec<Column<Interval<'a>>> {
-    let mut columns = csv_columns! { each: Interval<'a> => {
-        run_id: each.row.record.id.to_string(),
-        workload: &each.row.record.workload,
-        label: &each.row.record.label,
-        stage: each.row.number,
-        stage_name: &each.row.stage.name,
-        ended_at: each.ended_at().map(|at| at.to_string()),
-        t_s: each.point.t_s,
-        seconds: each.point.seconds,
-        transactions: each.point.transactions,
-        rows: each.row.has_rows().then_some(each.point.rows),
-        transactions_per_s: per_second(each.point.transactions, each.point),
-        rows_per_s: per_second(each.point.rows, each.point).filter(|_| each.row.has_rows()),
+    let mut columns = csv_columns! { interval: Interval<'a> => {
+        run_id: interval.row.record.id.to_string(),
+        workload: &interval.row.record.workload,
+        label: &interval.row.record.label,
+        stage: interval.row.ordinal,
+        stage_name: &interval.row.stage.name,
+        ended_at: interval.ended_at().map(|at| at.to_string()),
+        t_s: interval.point.t_s,
+        seconds: interval.point.seconds,
+        transactions: interval.point.transactions,
+        rows: interval.row.has_rows().then_some(interval.point.rows),
+        transactions_per_s: per_second(interval.point.transactions, interval.point),
+        rows_per_s: per_second(interval.point.rows, interval.point).filter(|_| interval.row.has_rows()),
     }};
     columns.extend([&ERRORS, &FAILED, &LATE, &SKIPPED, &RETRIES].map(count));
-    columns.extend(csv_columns! { each: Interval<'a> => { backlog_starts: each.point.backlog }});
+    columns.extend(
+        csv_columns! { interval: Interval<'a> => { backlog_starts: interval.point.backlog }},
+    );
     columns.push(count(&RECONNECTS));
-    columns.extend(csv_columns! { each: Interval<'a> => {
-        read_statements: each.statements(each.point.queries.read),
-        write_statements: each.statements(each.point.queries.write),
-        other_statements: each.statements(each.point.queries.other),
-        percentile: each.point.percentile_us.map(|_| each.row.record.plan.percentile),
-        percentile_us: each.point.percentile_us,
+    columns.extend(csv_columns! { interval: Interval<'a> => {
+        read_statements: interval.statements(interval.point.queries.read),
+        write_statements: interval.statements(interval.point.queries.write),
+        other_statements: interval.statements(interval.point.queries.other),
+        percentile: interval.point.percentile_us.map(|_| interval.row.record.plan.percentile),
+        percentile_us: interval.point.percentile_us,
     }});
     for kind in LatencyKind::ALL {
-        columns.extend(Statistic::of_series().map(|of| {
-            column(of.column(kind), move |each: &Interval<'a>| of.of_point(each.point, kind))
+        columns.extend(Statistic::of_series().map(|statistic| {
+            column(statistic.column(kind), move |interval: &Interval<'a>| {
+                statistic.of_point(interval.point, kind)
+            })
         }));
     }
-    columns.extend(csv_columns! { each: Interval<'a> => {
-        node_transactions: nodes(each.point),
-        mean_us: each.point.mean_us,
+    columns.extend(csv_columns! { interval: Interval<'a> => {
+        node_transactions: nodes(interval.point),
+        mean_us: interval.point.mean_us,
     }});
     columns
 }
 
 /// The values of the queries of the user at the ends of the intervals.
 fn probes<'a>(records: &[Record]) -> Vec<Column<Interval<'a>>> {
-    let all = records.iter().flat_map(|record| &record.stages).flat_map(|each| &each.query_series);
+    let all =
+        records.iter().flat_map(|record| &record.stages).flat_map(|stage| &stage.query_series);
     let names: BTreeSet<String> = all.map(|series| series.name.clone()).collect();
     let probe = |name: String| {
-        column(format!("probe_{name}"), move |each: &Interval<'a>| {
-            let mut series = each.row.stage.query_series.iter();
-            series.find(|series| series.name == name)?.at(each.point.t_s + NEAR_S)
+        column(format!("probe_{name}"), move |interval: &Interval<'a>| {
+            let mut series = interval.row.stage.query_series.iter();
+            series.find(|series| series.name == name)?.at(interval.point.t_s + NEAR_S)
         })
     };
     names.into_iter().map(probe).collect()
@@ -88,8 +93,8 @@ fn probes<'a>(records: &[Record]) -> Vec<Column<Interval<'a>>> {
 
 /// The column of a count.
 fn count<'a>(count: &'static Count) -> Column<Interval<'a>> {
-    column(count.key, move |each: &Interval<'a>| {
-        (count.of)(each.point).filter(|_| each.known.contains(&count.key))
+    column(count.key, move |interval: &Interval<'a>| {
+        (count.in_interval)(interval.point).filter(|_| interval.known.contains(&count.key))
     })
 }
 

@@ -21,7 +21,7 @@ fn settings<'a>() -> Vec<Column<Row<'a>>> {
         workload: &row.record.workload,
         label: &row.record.label,
         tags: tags(row.record),
-        stage: row.number,
+        stage: row.ordinal,
         stage_name: &row.stage.name,
         stage_started_at: row.stage.started_at.map(|at| at.to_string()),
         status: row.record.status.as_str(),
@@ -78,9 +78,11 @@ fn latencies<'a>(kind: LatencyKind) -> Vec<Column<Row<'a>>> {
         LatencyKind::Response => "response_count",
     };
     let summary = move |row: &Row<'a>| row.stage.session_loop.summary_us(kind);
-    let mut columns = vec![column(count, move |row| summary(row).map(|each| each.count))];
-    columns.extend(STATISTICS.iter().map(|each| {
-        column(each.column(kind), move |row: &Row<'a>| each.of_loop(&row.stage.session_loop, kind))
+    let mut columns = vec![column(count, move |row| summary(row).map(|latency| latency.count))];
+    columns.extend(STATISTICS.iter().map(|statistic| {
+        column(statistic.column(kind), move |row: &Row<'a>| {
+            statistic.of_loop(&row.stage.session_loop, kind)
+        })
     }));
     columns.push(column(Statistic::bound_column(kind), move |row| {
         summary(row).and_then(|summary| summary.lower_bound_from)
@@ -97,7 +99,7 @@ fn details<'a>() -> Vec<Column<Row<'a>>> {
         wal_mb_per_s: row.stage.io.as_ref().and_then(|io| io.wal_mb_s),
         client_cpu_s: row.stage.client_cpu.as_ref().map(|cpu| cpu.seconds),
         server_cpu_s: row.stage.server_cpu_s,
-        steady: row.stage.session_loop.steadiness.map(|each| each.steady),
+        steady: row.stage.session_loop.steadiness.map(|steadiness| steadiness.steady),
         bottleneck: bottleneck(row),
     }}
 }
@@ -105,7 +107,7 @@ fn details<'a>() -> Vec<Column<Row<'a>>> {
 /// What a transaction and a row cost.
 fn costs<'a>() -> Vec<Column<Row<'a>>> {
     let both = |figure: Figure| -> [Column<Row<'a>>; 2] {
-        let value = move |row: &Row<'a>| figure.of(row.record, row.stage);
+        let value = move |row: &Row<'a>| figure.value(row.record, row.stage);
         let of_row = move |row: &Row<'a>| {
             let rows = row.stage.cost.as_ref()?.rows;
             Some(value(row)? / (rows > 0.0 && row.has_rows()).then_some(rows)?)
@@ -149,8 +151,8 @@ fn server(record: &Record) -> Option<String> {
 }
 
 /// An imported run may not know its sessions and threads.
-fn known(number: u32) -> Option<u32> {
-    (number > 0).then_some(number)
+fn known(count: u32) -> Option<u32> {
+    (count > 0).then_some(count)
 }
 
 /// Returns a value of the plan, which an imported run does not have.

@@ -40,7 +40,7 @@ pub enum ExportError {
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) record: &'a Record,
-    pub(super) number: u64,
+    pub(super) ordinal: u64,
     pub(super) stage: &'a StageRecord,
 }
 
@@ -48,14 +48,14 @@ impl<'a> Row<'a> {
     pub(super) fn all(records: &'a [Record]) -> impl Iterator<Item = Self> {
         records.iter().flat_map(|record| {
             let stages = (1..).zip(&record.stages);
-            stages.map(move |(number, stage)| Self { record, number, stage })
+            stages.map(move |(ordinal, stage)| Self { record, ordinal, stage })
         })
     }
 
     /// Whether the stage has rows: its workload has, and it is no statement that returned none.
     pub(super) fn has_rows(&self) -> bool {
         let is_without = self.stage.is_timed() && self.stage.rows == 0;
-        words::of(&self.record.plan.work).measure().has_rows && !is_without
+        words::for_work(&self.record.plan.work).measure().has_rows && !is_without
     }
 }
 
@@ -77,8 +77,8 @@ pub(crate) fn cell(value: Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::Text(text) => without_formula(lines(&text).into_owned()),
-        Value::Integer(number) => number.to_string(),
-        Value::Real(number) => number.to_string(),
+        Value::Integer(value) => value.to_string(),
+        Value::Real(value) => value.to_string(),
         Value::Boolean(value) => value.to_string(),
     }
 }
@@ -146,16 +146,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_reads_back_and_none_starts_a_formula(text in any::<String>(), number in any::<f64>()) {
-            let written = table(&[(text.clone(), number)]);
+        fn every_text_reads_back_and_none_starts_a_formula(text in any::<String>(), value in any::<f64>()) {
+            let written = table(&[(text.clone(), value)]);
             let mut reader = csv::Reader::from_reader(written.as_bytes());
             let row = reader.records().next().unwrap().unwrap();
             let cell = &row[0];
             prop_assert!(!cell.starts_with(FORMULA_STARTS), "{cell}");
             let shown = lines(&text);
             prop_assert_eq!(cell.strip_prefix('\'').filter(|_| !text.starts_with('\'')).unwrap_or(cell), &shown);
-            if number.is_finite() {
-                prop_assert_eq!(row[1].parse::<f64>().unwrap(), number);
+            if value.is_finite() {
+                prop_assert_eq!(row[1].parse::<f64>().unwrap(), value);
             } else {
                 prop_assert_eq!(&row[1], "");
             }

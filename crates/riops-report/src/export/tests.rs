@@ -61,8 +61,8 @@ fn buckets_have_all_latencies_and_no_gap_in_their_order() {
         .records()
         .map(|row| {
             let row = row.unwrap();
-            let number = |at: usize| row[at].parse::<f64>().unwrap();
-            (number(6), number(7), row[8].parse().unwrap(), number(9))
+            let value = |at: usize| row[at].parse::<f64>().unwrap();
+            (value(6), value(7), row[8].parse().unwrap(), value(9))
         })
         .collect();
     assert_eq!(rows.iter().map(|row| row.2).collect::<Vec<_>>(), [1, 2, 1, 1]);
@@ -88,17 +88,19 @@ fn a_percentile_of_enough_transactions_is_in_every_form() {
     histogram.record_many(riops_model::units::Nanos(1_000_000), 999_800);
     histogram.record_many(riops_model::units::Nanos(50_000_000), 200);
     let mut record = example_record();
-    let each = &mut record.stages[0].session_loop;
-    each.service_us = histogram.summary();
-    each.histogram = Some(histogram.stored().unwrap());
-    each.series.truncate(1);
-    each.series[0].transactions = 100_000;
-    each.series.push(Point { transactions: 99_999, ..each.series[0].clone() });
-    for point in &mut each.series {
+    let session_loop = &mut record.stages[0].session_loop;
+    session_loop.service_us = histogram.summary();
+    session_loop.histogram = Some(histogram.stored().unwrap());
+    session_loop.series.truncate(1);
+    session_loop.series[0].transactions = 100_000;
+    session_loop.series.push(Point { transactions: 99_999, ..session_loop.series[0].clone() });
+    for point in &mut session_loop.series {
         point.set_latencies(|percent| histogram.percentile_us(percent), |_| None);
     }
     let is_short = |point: &Point| point.p9999_us.is_none() && point.p99_us.is_some();
-    assert!(each.series[0].p9999_us.is_some() && each.series[1..].iter().all(is_short));
+    assert!(
+        session_loop.series[0].p9999_us.is_some() && session_loop.series[1..].iter().all(is_short)
+    );
     let text = |format| export(std::slice::from_ref(&record), format).unwrap();
     assert!(text(ExportFormat::Json).contains("\"p9999\": 50"));
     assert!(text(ExportFormat::Csv(CsvRows::Stages)).contains(",service_p9999_us,"));
@@ -111,7 +113,7 @@ fn a_percentile_of_enough_transactions_is_in_every_form() {
     assert!(page.contains(">p99.99<"), "{page}");
     let line = crate::interval_line(&record.stages[0].session_loop.series[0], &record.plan);
     assert!(line.contains("p99 1.00 ms · p99.99 50.0 ms · max 50.0 ms"), "{line}");
-    let compared = riops_model::figure::Figure::P9999Us.of(&record, &record.stages[0]);
+    let compared = riops_model::figure::Figure::P9999Us.value(&record, &record.stages[0]);
     assert_eq!(compared.map(f64::round), Some(50_000.0));
 }
 

@@ -80,7 +80,9 @@ fn atoms(text: &str) -> Vec<String> {
 fn is_number(word: &str) -> bool {
     let digits = word.trim_start_matches(['(', '+', '-']);
     digits.starts_with(|first: char| first.is_ascii_digit())
-        && digits.chars().all(|each| each.is_ascii_digit() || matches!(each, ',' | '.'))
+        && digits
+            .chars()
+            .all(|character| character.is_ascii_digit() || matches!(character, ',' | '.'))
         && !digits.ends_with(',')
 }
 

@@ -18,14 +18,14 @@ pub fn findings_markdown(findings: &Findings) -> String {
 pub(crate) fn add_findings(text: &mut String, findings: &Findings) {
     text.push('\n');
     for fact in findings.conclusion.facts() {
-        for each in &fact.texts {
-            let _ = writeln!(text, "- **{}**: {}", escaped(&fact.label), escaped(each));
+        for line in &fact.texts {
+            let _ = writeln!(text, "- **{}**: {}", escaped(&fact.label), escaped(line));
         }
     }
-    findings.results.tables().for_each(|found| table(text, found));
+    findings.results.tables().for_each(|result| table(text, result));
     text.push('\n');
     for Fact { label, texts, .. } in findings.conditions.facts() {
-        let texts: Vec<String> = texts.iter().map(|each| escaped(each)).collect();
+        let texts: Vec<String> = texts.iter().map(|line| escaped(line)).collect();
         let _ = writeln!(text, "- {}: {}", escaped(&label), texts.join("; "));
     }
     if !findings.id.is_empty() {
@@ -51,7 +51,7 @@ pub(crate) fn table(text: &mut String, table: &Table) {
     let _ = writeln!(text, "\n**{}**\n", escaped(&(first + title.as_str())));
     let _ =
         writeln!(text, "{}", cells(&mut table.columns.iter().map(|column| escaped(&column.title))));
-    let align = |number: bool| if number { "---:" } else { "---" }.to_owned();
+    let align = |is_number: bool| if is_number { "---:" } else { "---" }.to_owned();
     let _ =
         writeln!(text, "{}", cells(&mut table.columns.iter().map(|column| align(column.number))));
     for row in &table.rows {
@@ -69,7 +69,7 @@ pub(crate) fn escaped(text: &str) -> String {
     let (mut before, mut rest) = (None, text.chars().peekable());
     while let Some(character) = rest.next() {
         // Between letters, as in the name of a setting, `_` has no meaning.
-        let is_word = |of: Option<char>| of.is_some_and(char::is_alphanumeric);
+        let is_word = |neighbor: Option<char>| neighbor.is_some_and(char::is_alphanumeric);
         let is_within = is_word(before) && is_word(rest.peek().copied());
         before = Some(character);
         match character {
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
     use crate::document::Document;
-    use crate::table::word;
+    use crate::table::text_column;
 
     /// Characters with a meaning in a line of Markdown, and texts without any.
     fn hostile() -> impl Strategy<Value = String> {
@@ -112,15 +112,15 @@ mod tests {
 
     /// Findings in which every text is this one.
     fn findings(text: &str) -> Findings {
-        let mut found = Findings::new(text.to_owned());
-        found.conclusion.line(text, text);
-        found.conditions.line(text, text);
-        let table = Table::of(text, [text, text], |cell| {
-            [(word(text), cell.into()), (word("b"), cell.into())]
+        let mut findings = Findings::new(text.to_owned());
+        findings.conclusion.line(text, text);
+        findings.conditions.line(text, text);
+        let table = Table::from_items(text, [text, text], |cell| {
+            [(text_column(text), cell.into()), (text_column("b"), cell.into())]
         });
-        found.results.table(table.with_note(text.to_owned()));
-        found.id = text.to_owned();
-        found
+        findings.results.table(table.with_note(text.to_owned()));
+        findings.id = text.to_owned();
+        findings
     }
 
     /// The lines with the number of marks of each, without those that a backslash takes the meaning of.
@@ -131,7 +131,8 @@ mod tests {
             let mut at = 0;
             while let Some(letter) = letters.get(at) {
                 let is_word = |at: Option<usize>| {
-                    at.and_then(|at| letters.get(at)).is_some_and(|of| of.is_alphanumeric())
+                    at.and_then(|at| letters.get(at))
+                        .is_some_and(|neighbor| neighbor.is_alphanumeric())
                 };
                 let is_within =
                     *letter == '_' && is_word(at.checked_sub(1)) && is_word(Some(at + 1));

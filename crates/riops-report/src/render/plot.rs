@@ -28,7 +28,7 @@ pub(crate) fn lines(chart: &Chart, width: usize) -> Vec<String> {
         Content::Grid { cells, .. } => return shades(chart, cells, width),
         _ => return Vec::new(),
     };
-    if series.iter().all(|each| each.style == PointStyle::Bars) {
+    if series.iter().all(|one_series| one_series.style == PointStyle::Bars) {
         return bars(chart, ticks, names, series, width);
     }
     let columns = width.saturating_sub(LABEL_COLUMNS + 2).min(COLUMNS_MAX);
@@ -39,19 +39,20 @@ pub(crate) fn lines(chart: &Chart, width: usize) -> Vec<String> {
     for mark in &chart.plot.marks {
         grid.mark(mark);
     }
-    let has_dots = |each: &&PointSeries| matches!(each.style, PointStyle::Line | PointStyle::Dots);
+    let has_dots =
+        |one_series: &&PointSeries| matches!(one_series.style, PointStyle::Line | PointStyle::Dots);
     // Curves first: dots are drawn over them.
     let (dots, curves): (Vec<_>, Vec<_>) = series.iter().partition(has_dots);
-    for each in &curves {
-        grid.curve(each);
+    for curve in &curves {
+        grid.curve(curve);
     }
-    let joined = dots.iter().filter(|each| each.style == PointStyle::Line);
-    joined.for_each(|each| grid.joined(&each.points));
-    for each in &dots {
-        grid.whiskers(&each.points);
+    let joined = dots.iter().filter(|one_series| one_series.style == PointStyle::Line);
+    joined.for_each(|one_series| grid.joined(&one_series.points));
+    for one_series in &dots {
+        grid.whiskers(&one_series.points);
     }
-    for (each, dot) in dots.iter().zip(DOTS.into_iter().cycle()) {
-        grid.dots(&each.points, dot);
+    for (one_series, dot) in dots.iter().zip(DOTS.into_iter().cycle()) {
+        grid.dots(&one_series.points, dot);
     }
     let mut lines = grid.lines(&chart.plot.y);
     lines.push(tick_line(&grid, &chart.plot.x, ticks, names));
@@ -92,11 +93,13 @@ fn legend(chart: &Chart, dots: &[&PointSeries], curves: &[&PointSeries]) -> Stri
     let mut parts = vec![format!("x: {}", chart.plot.x.label)];
     if dots.len() + curves.len() > 1 {
         let names = dots.iter().zip(DOTS.into_iter().cycle());
-        parts.extend(names.map(|(each, dot)| format!("{dot} {}", each.label)));
-        let curve = |each: &&&PointSeries| each.style == PointStyle::Band;
-        parts.extend(curves.iter().filter(curve).map(|each| format!("line: {}", each.label)));
+        parts.extend(names.map(|(one_series, dot)| format!("{dot} {}", one_series.label)));
+        let curve = |one_series: &&&PointSeries| one_series.style == PointStyle::Band;
+        parts.extend(
+            curves.iter().filter(curve).map(|one_series| format!("line: {}", one_series.label)),
+        );
     }
-    if dots.iter().flat_map(|each| &each.points).any(|point| point.interval.is_some()) {
+    if dots.iter().flat_map(|one_series| &one_series.points).any(|point| point.interval.is_some()) {
         parts.push(format!("┬┴ {}", chart.interval));
     }
     parts.join(" · ")
@@ -298,11 +301,14 @@ fn bars(
     let y = &chart.plot.y;
     let mut rows: Vec<(String, &Estimated)> = Vec::new();
     for (tick, name) in ticks.iter().zip(names) {
-        for each in series {
-            let found = each.points.iter().find(|point| point.x.total_cmp(tick).is_eq());
-            let label =
-                if series.len() > 1 { format!("{name}, {}", each.label) } else { name.clone() };
-            rows.extend(found.map(|point| (label, point)));
+        for one_series in series {
+            let at_tick = one_series.points.iter().find(|point| point.x.total_cmp(tick).is_eq());
+            let label = if series.len() > 1 {
+                format!("{name}, {}", one_series.label)
+            } else {
+                name.clone()
+            };
+            rows.extend(at_tick.map(|point| (label, point)));
         }
     }
     let label_columns =

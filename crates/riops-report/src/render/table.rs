@@ -2,7 +2,7 @@
 //! beside the first columns goes below them.
 
 use crate::render::fill::{columns, fill};
-use crate::table::{Cell, Column, Table, word};
+use crate::table::{Cell, Column, Table, text_column};
 use riops_model::units::format::truncated;
 
 /// Gap between two columns.
@@ -39,7 +39,7 @@ pub(crate) fn with_bars(table: &Table) -> Table {
     for (at, column) in table.columns.iter().enumerate() {
         columns.push(column.clone());
         if column.drawn {
-            columns.push(word("").optional());
+            columns.push(text_column("").optional());
         }
         for (row, cells) in table.rows.iter().zip(&mut rows) {
             let cell = row.get(at).cloned().unwrap_or_else(|| "".into());
@@ -127,10 +127,15 @@ fn line<'a>(table: &Table, shown: &[(usize, usize)], cell: impl Fn(usize) -> &'a
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::number;
+    use crate::table::number_column;
 
     fn example() -> Table {
-        let columns = [number("batch"), number("rows/s"), word("").optional(), word("bottleneck")];
+        let columns = [
+            number_column("batch"),
+            number_column("rows/s"),
+            text_column("").optional(),
+            text_column("bottleneck"),
+        ];
         let rows = [["1", "2,377", "▏", "none"], ["1,000,000", "615,000", "████", "CPU"]];
         Table::new("", columns, rows.map(|row| row.map(Cell::from).into()))
     }
@@ -158,7 +163,11 @@ mod tests {
     #[test]
     fn a_column_without_values_is_not_shown() {
         let cells = vec!["one".into(), "".into(), None::<&str>.into()];
-        let table = Table::new("", [word("name"), word("label"), number("p99")], [cells]);
+        let table = Table::new(
+            "",
+            [text_column("name"), text_column("label"), number_column("p99")],
+            [cells],
+        );
         assert_eq!(table_lines(&table, 80), ["name", "one"]);
     }
 

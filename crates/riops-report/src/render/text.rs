@@ -26,7 +26,7 @@ pub fn keep_colors(text: &str, escape: impl Fn(&str) -> String) -> String {
     let tones = [Tone::Main, Tone::Good, Tone::Warn, Tone::Bad].map(Tone::sequence);
     let find = |rest: &str| {
         let sequences = tones.iter().chain([&RESET]);
-        sequences.filter_map(|each| Some((rest.find(each)?, each.len()))).min()
+        sequences.filter_map(|sequence| Some((rest.find(sequence)?, sequence.len()))).min()
     };
     let (mut kept, mut rest) = (String::new(), text);
     while let Some((at, length)) = find(rest) {
@@ -48,13 +48,13 @@ pub fn text(document: &Document, lines: impl Into<Lines>) -> String {
 
 /// The findings in lines of this width, with the conclusion at the end.
 pub fn findings_text(findings: &Findings, lines: impl Into<Lines>) -> String {
-    let mut whole = Document::default();
-    whole.title(&findings.title);
+    let mut document = Document::default();
+    document.title(&findings.title);
     for part in [&findings.conditions, &findings.results, &findings.conclusion] {
-        whole.gap();
-        whole.blocks.extend(part.blocks.iter().cloned());
+        document.gap();
+        document.blocks.extend(part.blocks.iter().cloned());
     }
-    text(&whole, lines)
+    text(&document, lines)
 }
 
 struct Writer {

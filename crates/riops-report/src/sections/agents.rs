@@ -3,7 +3,7 @@
 use crate::document::Document;
 use crate::latency::latency_cell;
 use crate::sections::stage_name;
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::record::{AgentRecord, Record};
 use riops_model::units::format::{count, duration_us, joined, rate};
 
@@ -23,7 +23,7 @@ pub(crate) fn table(record: &Record) -> Option<Table> {
         let lost = agent.stages.is_empty().then_some(None);
         stages.chain(lost).map(move |stage| (agent, stage))
     });
-    let table = Table::of("agents", rows, |(agent, of_stage)| {
+    let table = Table::from_items("agents", rows, |(agent, of_stage)| {
         let (position, stage) = of_stage.unzip();
         let name =
             position.and_then(|position| Some(stage_name(record, record.stages.get(position)?)));
@@ -31,18 +31,21 @@ pub(crate) fn table(record: &Record) -> Option<Table> {
         let limits = cpu.map(|cpu| joined(cpu.limits.iter().map(|limit| limit.text()), "; "));
         let latency = stage.and_then(|stage| stage.latency_us.as_ref());
         [
-            (number("agent"), agent.number.to_string().into()),
-            (word("host"), agent.host.clone().into()),
-            (word("stage"), name.filter(|name| !name.is_empty()).into()),
-            (number("sessions"), stage.map(|stage| count(stage.sessions.into())).into()),
-            (number("transactions"), stage.map(|stage| count(stage.transactions)).into()),
-            (number("tx/s"), stage.map(|stage| rate(stage.transactions_per_s)).into()),
-            (number("p99"), latency_cell(latency, "p99")),
-            (number("busiest worker"), Cell::share(cpu.map(|cpu| cpu.share_of_client))),
-            (word("limits"), limits.filter(|limits| !limits.is_empty()).into()),
-            (number("start"), position.and_then(|position| start(record, agent, position)).into()),
-            (number("clock"), clock(agent).into()),
-            (word("remark"), agent.failure.clone().into()),
+            (number_column("agent"), agent.number.to_string().into()),
+            (text_column("host"), agent.host.clone().into()),
+            (text_column("stage"), name.filter(|name| !name.is_empty()).into()),
+            (number_column("sessions"), stage.map(|stage| count(stage.sessions.into())).into()),
+            (number_column("transactions"), stage.map(|stage| count(stage.transactions)).into()),
+            (number_column("tx/s"), stage.map(|stage| rate(stage.transactions_per_s)).into()),
+            (number_column("p99"), latency_cell(latency, "p99")),
+            (number_column("busiest worker"), Cell::share(cpu.map(|cpu| cpu.share_of_client))),
+            (text_column("limits"), limits.filter(|limits| !limits.is_empty()).into()),
+            (
+                number_column("start"),
+                position.and_then(|position| start(record, agent, position)).into(),
+            ),
+            (number_column("clock"), clock(agent).into()),
+            (text_column("remark"), agent.failure.clone().into()),
         ]
     });
     let has_clock = record.agents.iter().any(|agent| agent.clock.is_some());
@@ -56,8 +59,9 @@ pub(crate) fn table(record: &Record) -> Option<Table> {
 
 /// Returns how long after the first agent this one started to measure a stage.
 fn start(record: &Record, agent: &AgentRecord, position: usize) -> Option<String> {
-    let of = |agent: &AgentRecord| agent.stages.get(position)?.started_at;
-    let late = of(agent)?.duration_since(record.agents.iter().filter_map(of).min()?);
+    let started_at = |agent: &AgentRecord| agent.stages.get(position)?.started_at;
+    let late =
+        started_at(agent)?.duration_since(record.agents.iter().filter_map(started_at).min()?);
     Some(format!("+{}", duration_us(late.as_secs_f64() * 1e6)))
 }
 
@@ -75,7 +79,7 @@ mod tests {
     use crate::render::text::text;
     use riops_model::record::{AgentStage, ClientCpu, ClientLimit, ClockRecord, LatencySummary};
 
-    fn agent(number: u32, ms: i64) -> AgentRecord {
+    fn agent(position: u32, ms: i64) -> AgentRecord {
         let start: jiff::Timestamp = "2026-11-26T12:00:00Z".parse().unwrap();
         let cpu = ClientCpu {
             seconds: 1.0,
@@ -100,8 +104,8 @@ mod tests {
             ..AgentStage::default()
         };
         AgentRecord {
-            number,
-            host: format!("client-{number}"),
+            number: position,
+            host: format!("client-{position}"),
             clock: Some(ClockRecord { offset_s: -0.002, uncertainty_s: 0.000_2, exchanges: 20 }),
             stages: vec![stage],
             ..AgentRecord::default()

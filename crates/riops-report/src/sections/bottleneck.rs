@@ -2,8 +2,8 @@
 
 use crate::document::Document;
 use crate::sections::waits::{meaning, named};
-use crate::sections::{each, several, stage_name};
-use crate::table::{Cell, Table, number, word};
+use crate::sections::{items_of_stages, several, stage_name};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::{Bottleneck, DeviceLoad, Summary};
 use riops_model::record::Record;
 use riops_model::record::{Blocker, ClientLimit, DeviceUse, Sampled, TimePart};
@@ -95,20 +95,21 @@ fn think_text(summary: &Summary<'_>) -> String {
 /// `5.13 ms of 5.55 ms per transaction while …`.
 fn of_transaction(summary: &Summary<'_>, part: TimePart, what: &str) -> String {
     let time = summary.transaction_time();
-    let (us, whole_us) = time.map_or((0.0, 0.0), |time| (time.of(part), time.us));
+    let (us, whole_us) = time.map_or((0.0, 0.0), |time| (time.part_us(part), time.us));
     format!("{} of {} per transaction {what}", duration_us(us), duration_us(whole_us))
 }
 
 /// Who held the locks for which the sessions waited.
 fn blockers(summary: &Summary<'_>) -> String {
-    let found = summary.stage.probes.as_ref().map_or(&[][..], |probes| &probes.blockers);
-    let (own, others): (Vec<_>, Vec<_>) = found.iter().partition(|blocker| blocker.is_own);
-    let share = |of: &[&Blocker]| of.iter().map(|blocker| blocker.share).sum::<f64>();
-    let named =
-        others.iter().map(|each| format!("{} ({}) {}", each.name, each.state, percent(each.share)));
+    let blockers = summary.stage.probes.as_ref().map_or(&[][..], |probes| &probes.blockers);
+    let (own, others): (Vec<_>, Vec<_>) = blockers.iter().partition(|blocker| blocker.is_own);
+    let share = |group: &[&Blocker]| group.iter().map(|blocker| blocker.share).sum::<f64>();
+    let named = others
+        .iter()
+        .map(|blocker| format!("{} ({}) {}", blocker.name, blocker.state, percent(blocker.share)));
     let named = joined(named, ", ");
     match share(&own) {
-        _ if found.is_empty() => "each other, or for other sessions".to_owned(),
+        _ if blockers.is_empty() => "each other, or for other sessions".to_owned(),
         _ if others.is_empty() => "each other".to_owned(),
         0.0 => format!("other sessions: {named}"),
         share => format!("each other {}, and for other sessions: {named}", percent(share)),
@@ -139,8 +140,8 @@ fn full_device_text(summary: &Summary<'_>) -> String {
         let (name, roles, load) =
             (&device.usage.name, device.roles.join(", "), device.highest_load());
         let is_of_requests = device.load.is_some_and(|requests| requests >= load);
-        let of = if is_of_requests { "" } else { " of synchronized writes (fdatasync)" };
-        format!("the device {name} ({roles}): at {} of its measured maximum{of}", percent(load))
+        let what = if is_of_requests { "" } else { " of synchronized writes (fdatasync)" };
+        format!("the device {name} ({roles}): at {} of its measured maximum{what}", percent(load))
     })
 }
 
@@ -218,10 +219,10 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
     part("client", summary.client_machine_share());
     part("command", summary.command_machine_share());
     part("server", summary.server_machine_share());
-    part("other processes", neighbors.and_then(|each| each.cpu_share));
-    let unseen = neighbors.and_then(|each| each.unseen_cpu_share);
+    part("other processes", neighbors.and_then(|others| others.cpu_share));
+    let unseen = neighbors.and_then(|others| others.unseen_cpu_share);
     part("processes that are not visible", unseen.filter(|&share| share >= 0.01));
-    let stolen = neighbors.and_then(|each| each.steal_share);
+    let stolen = neighbors.and_then(|others| others.steal_share);
     part("stolen", stolen.filter(|&share| share >= 0.001));
     let name = match neighbors {
         Some(_) if summary.record.client.server_may_be_here => "server or kernel",
@@ -250,9 +251,9 @@ fn client(document: &mut Document, summary: &Summary<'_>) {
     let worker = format!("busiest worker {} of one CPU", percent(cpu.share_of_client));
     let waited = cpu.run_queue_share.filter(|&share| share >= 0.01).map(percent);
     let waited = waited.map(|share| format!("waited for a CPU {share}"));
-    let each = cpu.us_per_transaction.map(duration_us);
-    let each = each.map(|time| format!("{time} CPU per transaction"));
-    document.line("client", joined([Some(worker), waited, each].into_iter().flatten(), ", "));
+    let cost = cpu.us_per_transaction.map(duration_us);
+    let cost = cost.map(|time| format!("{time} CPU per transaction"));
+    document.line("client", joined([Some(worker), waited, cost].into_iter().flatten(), ", "));
     let throttled = cpu.throttled_share.filter(|&share| share > 0.0).map(percent);
     let quota = |share| format!("CPU quota of the cgroup exhausted in {share} of the periods");
     document.lines("", throttled.map(quota));
@@ -282,39 +283,39 @@ fn network(document: &mut Document, summary: &Summary<'_>) {
 /// CPU, blocks and bottleneck of each stage, if there are several.
 pub(crate) fn table(record: &Record) -> Table {
     let stages = Summary::of_each(record);
-    Table::of("CPU and blocks", several(&stages), |summary| {
+    Table::from_items("CPU and blocks", several(&stages), |summary| {
         let io = summary.stage.io.as_ref();
         [
-            (word("stage"), summary.stage.name.as_str().into()),
-            (word("bottleneck"), summary.bottleneck_word().into()),
-            (number("machine CPU"), Cell::share(summary.stage.machine_busy_share)),
-            (number("server"), Cell::share(summary.server_machine_share())),
-            (number("client"), Cell::share(summary.client_machine_share())),
-            (number("LIOPS"), io.and_then(|io| io.liops).map(rate).into()),
-            (number("blocks per row"), io.and_then(|io| io.blocks_per_row).map(rate).into()),
-            (number("hits"), Cell::share(io.and_then(|io| io.hit_ratio))),
-            (number("PIOPS"), io.and_then(|io| io.piops).map(rate).into()),
-            (number("WAL MB/s"), Cell::decimal(io.and_then(|io| io.wal_mb_s))),
+            (text_column("stage"), summary.stage.name.as_str().into()),
+            (text_column("bottleneck"), summary.bottleneck_word().into()),
+            (number_column("machine CPU"), Cell::share(summary.stage.machine_busy_share)),
+            (number_column("server"), Cell::share(summary.server_machine_share())),
+            (number_column("client"), Cell::share(summary.client_machine_share())),
+            (number_column("LIOPS"), io.and_then(|io| io.liops).map(rate).into()),
+            (number_column("blocks per row"), io.and_then(|io| io.blocks_per_row).map(rate).into()),
+            (number_column("hits"), Cell::share(io.and_then(|io| io.hit_ratio))),
+            (number_column("PIOPS"), io.and_then(|io| io.piops).map(rate).into()),
+            (number_column("WAL MB/s"), Cell::decimal(io.and_then(|io| io.wal_mb_s))),
         ]
     })
 }
 
 /// The disks of the server.
 pub(crate) fn devices_table(record: &Record) -> Table {
-    let devices = each(record, |stage| Summary { record, stage }.devices());
-    Table::of("devices", devices, |(stage, device)| {
+    let devices = items_of_stages(record, |stage| Summary { record, stage }.devices());
+    Table::from_items("devices", devices, |(stage, device)| {
         let usage = device.usage;
         [
-            (word("stage"), stage_name(record, stage).into()),
-            (word("device"), usage.name.as_str().into()),
-            (word("used for"), device.roles.join(", ").into()),
-            (number("reads/s"), rate(usage.reads_per_s).into()),
-            (number("read MB/s"), Cell::decimal(Some(usage.read_mb_s))),
-            (number("writes/s"), rate(usage.writes_per_s).into()),
-            (number("write MB/s"), Cell::decimal(Some(usage.write_mb_s))),
-            (number("busy"), Cell::share(Some(usage.busy_share))),
-            (number("queue depth"), Cell::decimal(usage.queue_depth)),
-            (number("of its maximum"), Cell::share(device.load)),
+            (text_column("stage"), stage_name(record, stage).into()),
+            (text_column("device"), usage.name.as_str().into()),
+            (text_column("used for"), device.roles.join(", ").into()),
+            (number_column("reads/s"), rate(usage.reads_per_s).into()),
+            (number_column("read MB/s"), Cell::decimal(Some(usage.read_mb_s))),
+            (number_column("writes/s"), rate(usage.writes_per_s).into()),
+            (number_column("write MB/s"), Cell::decimal(Some(usage.write_mb_s))),
+            (number_column("busy"), Cell::share(Some(usage.busy_share))),
+            (number_column("queue depth"), Cell::decimal(usage.queue_depth)),
+            (number_column("of its maximum"), Cell::share(device.load)),
         ]
     })
 }
@@ -329,7 +330,7 @@ mod tests {
         let mut record = example_record();
         change(record.stages[0].io.as_mut().unwrap());
         let mut document = Document::default();
-        devices(&mut document, &Summary::of(&record).unwrap());
+        devices(&mut document, &Summary::first_stage(&record).unwrap());
         crate::document_text(&document, 120)
     }
 
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shares_of_the_machine_line_are_those_of_all_its_processors() {
+    fn the_machine_line_shows_shares_of_all_its_processors() {
         let mut record = example_record();
         let stage = &mut record.stages[0];
         stage.machine_busy_share = Some(0.75);
@@ -364,7 +365,7 @@ mod tests {
         stage.client_cpu.as_mut().unwrap().seconds = 10.0;
         let line = |record: &Record| {
             let mut document = Document::default();
-            machine(&mut document, &Summary::of(record).unwrap());
+            machine(&mut document, &Summary::first_stage(record).unwrap());
             crate::document_text(&document, 120)
         };
         // riops may use one of four processors; the server uses two others.
@@ -388,7 +389,7 @@ mod tests {
             };
             let blockers = blockers.iter().map(blocker).collect();
             record.stages[0].probes = Some(Sampled { blockers, ..Sampled::default() });
-            super::blockers(&Summary::of(&record).unwrap())
+            super::blockers(&Summary::first_stage(&record).unwrap())
         };
         assert_eq!(text(&[]), "each other, or for other sessions");
         assert_eq!(text(&[("riops", true, 1.0)]), "each other");

@@ -23,29 +23,33 @@ pub(crate) fn condition(document: &mut Document, summary: &Summary<'_>) {
 }
 
 fn differences(now: &ConditionRecord) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut differences = Vec::new();
     let fresh = now.fresh.unwrap_or_default();
     if let Some((now, fresh)) = now.order_correlation.zip(fresh.order_correlation)
         && (now - fresh).abs() >= FRAGMENTED_SHARE
     {
-        found.push(format!("correlation {now:.2} (fresh {fresh:.2})"));
+        differences.push(format!("correlation {now:.2} (fresh {fresh:.2})"));
     }
     if let Some((now, fresh)) = now.neighbors_share.zip(fresh.neighbors_share)
         && (now - fresh).abs() >= FRAGMENTED_SHARE
     {
         let (now, fresh) = (percent(now), percent(fresh));
-        found.push(format!("{now} of neighboring keys in the same block (fresh {fresh})"));
+        differences.push(format!("{now} of neighboring keys in the same block (fresh {fresh})"));
     }
     if let Some(growth) = now.growth().filter(|growth| (growth - 1.0).abs() >= FRAGMENTED_SHARE) {
-        found.push(format!("{growth:.1} × its size after preparing"));
+        differences.push(format!("{growth:.1} × its size after preparing"));
     }
     if let Some(dead) = now.dead_share().filter(|&dead| dead >= FRAGMENTED_SHARE) {
-        found.push(format!("{} dead rows", percent(dead)));
+        differences.push(format!("{} dead rows", percent(dead)));
     }
-    if let (false, Some((updates, hot))) = (found.is_empty(), now.updates_per_row()) {
-        found.push(format!("{} updates per row, {} of them HOT", rate(updates), percent(hot)));
+    if let (false, Some((updates, hot))) = (differences.is_empty(), now.updates_per_row()) {
+        differences.push(format!(
+            "{} updates per row, {} of them HOT",
+            rate(updates),
+            percent(hot)
+        ));
     }
-    found
+    differences
 }
 
 fn advice(dataset: &DatasetRecord, now: &ConditionRecord, summary: &Summary<'_>) -> String {

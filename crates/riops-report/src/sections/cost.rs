@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 
 use crate::document::Document;
 use crate::sections::stage_prefix;
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::{Figure, Summary, Unit};
 use riops_model::record::{DiskCost, Record, StageRecord};
 use riops_model::units::format::{bytes_each, joined, rate};
@@ -82,7 +82,7 @@ fn rows(stage: &StageRecord) -> Option<f64> {
 
 fn line(record: &Record, stage: &StageRecord, divisor: f64) -> String {
     let text = |figure: Figure| {
-        let value = figure.of(record, stage)? / divisor;
+        let value = figure.value(record, stage)? / divisor;
         let text = figure.text(value);
         match figure.unit() {
             Unit::Events => {
@@ -103,12 +103,12 @@ type Pick = fn(&DiskCost) -> (f64, f64);
 pub(crate) fn table(record: &Record) -> Table {
     let counted: Vec<_> = record.stages.iter().filter(|stage| stage.cost.is_some()).collect();
     let has_rows = counted.iter().any(|stage| rows(stage).is_some());
-    let mut columns = vec![word("cost")];
+    let mut columns = vec![text_column("cost")];
     for stage in &counted {
         let name = stage_prefix(record, stage) + about(stage);
-        columns.push(number(format!("{name}per transaction")));
+        columns.push(number_column(format!("{name}per transaction")));
         if has_rows {
-            columns.push(number(format!("{name}per row")));
+            columns.push(number_column(format!("{name}per row")));
         }
     }
     let row = |name: &str, text: &dyn Fn(&StageRecord, f64) -> Option<String>| -> Vec<Cell> {
@@ -119,23 +119,23 @@ pub(crate) fn table(record: &Record) -> Table {
         std::iter::once(name.into()).chain(cells).collect()
     };
     let is_counted =
-        |figure: &Figure| counted.iter().any(|stage| figure.of(record, stage).is_some());
+        |figure: &Figure| counted.iter().any(|stage| figure.value(record, stage).is_some());
     let of_figures = Figure::costs().filter(is_counted).map(|figure| {
         row(figure.name(), &move |stage, divisor| {
-            Some(figure.text(figure.of(record, stage)? / divisor))
+            Some(figure.text(figure.value(record, stage)? / divisor))
         })
     });
     let of_disks = disks(&counted).into_iter().flat_map(|disk| {
         let name = format!("{} ({})", disk.name, disk.roles.join(", "));
         let kinds: [(&str, Pick); 2] = [
-            ("reads", |found| (found.reads, found.read_bytes)),
-            ("writes", |found| (found.writes, found.written_bytes)),
+            ("reads", |cost| (cost.reads, cost.read_bytes)),
+            ("writes", |cost| (cost.writes, cost.written_bytes)),
         ];
         kinds.map(|(kind, pick)| {
             row(&format!("{kind} of {name}"), &|stage, divisor| {
                 let mut disks = stage.cost.as_ref()?.disks.iter();
-                let (number, bytes) = pick(disks.find(|each| each.name == disk.name)?);
-                Some(format!("{} ({})", rate(number / divisor), bytes_each(bytes / divisor)))
+                let (count, bytes) = pick(disks.find(|other| other.name == disk.name)?);
+                Some(format!("{} ({})", rate(count / divisor), bytes_each(bytes / divisor)))
             })
         })
     });
@@ -178,13 +178,13 @@ mod tests {
     fn lines(rows: f64) -> Vec<String> {
         let record = record(rows);
         let facts = crate::document::facts(|document| {
-            cost(document, &Summary::of(&record).unwrap());
+            cost(document, &Summary::first_stage(&record).unwrap());
         });
         facts.into_iter().flat_map(|fact| fact.texts).collect()
     }
 
     #[test]
-    fn what_a_transaction_and_a_row_cost_is_in_a_line_each() {
+    fn shows_the_costs_of_a_transaction_and_of_a_row_in_a_line_each() {
         let transaction =
             "per transaction: server CPU 430 µs · 103 blocks hit · growth of tables -1.50 kB";
         let row = "per row: server CPU 4.30 µs · 1.03 blocks hit · growth of tables -15.0 B";
@@ -195,8 +195,8 @@ mod tests {
         pooled.target.pooler = Some("PgBouncer".to_owned());
         pooled.stages[0].probes = None;
         let waits = "wait events and the time of a transaction, behind a pooler";
-        let found = not_counted(&Summary::of(&pooled).unwrap());
-        assert_eq!(found, format!("{missing}; {waits}"));
+        let text = not_counted(&Summary::first_stage(&pooled).unwrap());
+        assert_eq!(text, format!("{missing}; {waits}"));
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         let mut record = record(1.0);
         record.stages[0].cost.as_mut().unwrap().includes = Some("others, too".to_owned());
         let facts = crate::document::facts(|document| {
-            cost(document, &Summary::of(&record).unwrap());
+            cost(document, &Summary::first_stage(&record).unwrap());
         });
         let lines: Vec<String> = facts.into_iter().flat_map(|fact| fact.texts).collect();
         assert!(lines[0].starts_with("about, per transaction: server CPU 430"), "{lines:?}");

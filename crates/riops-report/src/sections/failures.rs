@@ -3,8 +3,8 @@
 use crate::document::{Document, Tone};
 use crate::latency::latency_cell;
 use crate::latency::latency_text;
-use crate::sections::{each, seconds, stage_name};
-use crate::table::{Cell, Table, number, word};
+use crate::sections::{items_of_stages, seconds, stage_name};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::Summary;
 use riops_model::record::Record;
 use riops_model::record::StageRecord;
@@ -12,8 +12,8 @@ use riops_model::units::format::{count, duration_us, joined, number_of};
 
 /// Errors with their outages, transactions without success, and reconnects.
 pub(crate) fn failures(document: &mut Document, summary: &Summary<'_>) {
-    let each = &summary.stage.session_loop;
-    let errors = each.errors.iter().flat_map(|error| {
+    let session_loop = &summary.stage.session_loop;
+    let errors = session_loop.errors.iter().flat_map(|error| {
         let retried = nonzero(" (", error.retried, " retried)");
         let times = count(error.count);
         let text = format!("{times} × {}{retried}: {}", error.sqlstate, error.sample);
@@ -23,9 +23,12 @@ pub(crate) fn failures(document: &mut Document, summary: &Summary<'_>) {
         [Some(text), outage]
     });
     document.lines("errors", errors.flatten());
-    if let Some(of) = each.outcomes.filter(|of| of.failed + of.unknown > 0) {
-        let attempted = number_of(of.attempted, "transaction");
-        let [succeeded, failed, unknown] = [of.succeeded, of.failed, of.unknown].map(count);
+    if let Some(outcomes) =
+        session_loop.outcomes.filter(|outcomes| outcomes.failed + outcomes.unknown > 0)
+    {
+        let attempted = number_of(outcomes.attempted, "transaction");
+        let [succeeded, failed, unknown] =
+            [outcomes.succeeded, outcomes.failed, outcomes.unknown].map(count);
         document.line(
             "",
             format!(
@@ -33,11 +36,11 @@ pub(crate) fn failures(document: &mut Document, summary: &Summary<'_>) {
             ),
         );
     }
-    if each.reconnects > 0 {
-        let broken = number_of(each.reconnects, "broken connection");
+    if session_loop.reconnects > 0 {
+        let broken = number_of(session_loop.reconnects, "broken connection");
         document.line("", format!("{broken} replaced"));
     }
-    if let Some(connect) = &each.connect_us {
+    if let Some(connect) = &session_loop.connect_us {
         let connections = number_of(connect.count, "connection");
         document.line("connect", format!("{connections}: {}", latency_text(connect)));
     }
@@ -56,8 +59,8 @@ pub(super) fn outage_text(without_s: f64, below_s: Option<f64>, until_s: Option<
 }
 
 /// A number between two texts; nothing if it is zero.
-fn nonzero(before: &str, number: u64, after: &str) -> String {
-    if number > 0 { format!("{before}{}{after}", count(number)) } else { String::new() }
+fn nonzero(before: &str, value: u64, after: &str) -> String {
+    if value > 0 { format!("{before}{}{after}", count(value)) } else { String::new() }
 }
 
 /// How many of the intended starts took place, and how late.
@@ -108,9 +111,9 @@ pub(crate) fn drained(document: &mut Document, stage: &StageRecord) {
     let drained = &stage.session_loop.drained;
     let share = drained.transactions as f64 / stage.transactions.max(1) as f64;
     let uncounted = drained.max_us.filter(|_| share >= IN_FLIGHT_SHARE).map(|longest_us| {
-        let (number, longest) =
+        let (transactions, longest) =
             (number_of(drained.transactions, "transaction"), duration_us(longest_us));
-        format!("{number} at the end took up to {longest} and did not count")
+        format!("{transactions} at the end took up to {longest} and did not count")
     });
     let lost = (drained.lost > 0).then(|| {
         let lost = number_of(drained.lost, "transaction");
@@ -133,21 +136,25 @@ pub(crate) fn pause(document: &mut Document, stage: &StageRecord) {
 
 /// Why latencies are lower bounds: the transactions that did not succeed within the measurement.
 pub(crate) fn missing(document: &mut Document, stage: &StageRecord) {
-    let each = &stage.session_loop;
-    if each.latency_us().is_none_or(|latency| latency.lower_bound_from.is_none()) {
+    let session_loop = &stage.session_loop;
+    if session_loop.latency_us().is_none_or(|latency| latency.lower_bound_from.is_none()) {
         return;
     }
-    let outcomes = each.outcomes.unwrap_or_default();
-    let waiting = each.schedule.as_ref().map_or(0, |schedule| schedule.waiting);
-    let skipped = each.skipped_starts().unwrap_or_default();
+    let outcomes = session_loop.outcomes.unwrap_or_default();
+    let waiting = session_loop.schedule.as_ref().map_or(0, |schedule| schedule.waiting);
+    let skipped = session_loop.skipped_starts().unwrap_or_default();
     let missing = counts_text(&[
         (outcomes.failed, "failed"),
         (outcomes.unknown, "with an unknown outcome"),
         (skipped, "skipped"),
-        (each.drained.transactions + each.drained.lost, "in flight at the end"),
+        (session_loop.drained.transactions + session_loop.drained.lost, "in flight at the end"),
         (waiting, "not started"),
     ]);
-    let longest = each.drained.max_us.filter(|_| each.drained.transactions > 0).map(duration_us);
+    let longest = session_loop
+        .drained
+        .max_us
+        .filter(|_| session_loop.drained.transactions > 0)
+        .map(duration_us);
     let drained = longest.map_or_else(String::new, |longest| {
         format!("; the longest of those in flight took {longest}")
     });
@@ -161,36 +168,36 @@ pub(crate) fn missing(document: &mut Document, stage: &StageRecord) {
 
 /// The numbers that are not zero, each with what was counted.
 pub(crate) fn counts_text(counts: &[(u64, &str)]) -> String {
-    let found = counts.iter().filter(|(number, _)| *number > 0);
-    joined(found.map(|(number, what)| format!("{} {what}", count(*number))), ", ")
+    let occurred = counts.iter().filter(|(value, _)| *value > 0);
+    joined(occurred.map(|(value, what)| format!("{} {what}", count(*value))), ", ")
 }
 
 /// Errors by SQLSTATE.
 pub(crate) fn errors_table(record: &Record) -> Table {
-    let errors = each(record, |stage| &stage.session_loop.errors);
-    Table::of("errors", errors, |(stage, error)| {
+    let errors = items_of_stages(record, |stage| &stage.session_loop.errors);
+    Table::from_items("errors", errors, |(stage, error)| {
         let message = match error.more_samples.len() {
             0 => error.sample.clone(),
             more => format!("{} (and {more} other messages)", error.sample),
         };
         let in_attempts = Some(error.attempts_s).filter(|&seconds| seconds > 0.0);
         [
-            (word("stage"), stage_name(record, stage).into()),
-            (word("SQLSTATE"), error.sqlstate.as_str().into()),
-            (word("message"), message.into()),
-            (number("errors"), count(error.count).into()),
-            (number("retried"), count(error.retried).into()),
-            (number("time in attempts"), seconds(in_attempts)),
-            (number("longest without success"), seconds(error.without_success_s)),
-            (number("until 90% of the rate"), seconds(error.until_90_percent_s)),
+            (text_column("stage"), stage_name(record, stage).into()),
+            (text_column("SQLSTATE"), error.sqlstate.as_str().into()),
+            (text_column("message"), message.into()),
+            (number_column("errors"), count(error.count).into()),
+            (number_column("retried"), count(error.retried).into()),
+            (number_column("time in attempts"), seconds(in_attempts)),
+            (number_column("longest without success"), seconds(error.without_success_s)),
+            (number_column("until 90% of the rate"), seconds(error.until_90_percent_s)),
         ]
     })
 }
 
 /// The steps of the profile of a rate.
 pub(crate) fn steps_table(record: &Record) -> Table {
-    let steps = each(record, |stage| &stage.session_loop.steps);
-    let table = Table::of("steps of the rate", steps, |(stage, step)| {
+    let steps = items_of_stages(record, |stage| &stage.session_loop.steps);
+    let table = Table::from_items("steps of the rate", steps, |(stage, step)| {
         let missing = counts_text(&[
             (step.failed, "failed"),
             (step.skipped, "skipped"),
@@ -199,15 +206,18 @@ pub(crate) fn steps_table(record: &Record) -> Table {
         ]);
         let latency = |key| latency_cell(step.response_us.as_ref(), key);
         [
-            (word("stage"), stage_name(record, stage).into()),
-            (number("from"), format!("{:.1} s", step.start_s).into()),
-            (word("transactions"), step.step.to_string().into()),
-            (number("due"), count(step.due).into()),
-            (number("succeeded"), Cell::share(step.missing_share().map(|missing| 1.0 - missing))),
-            (word("missing"), missing.into()),
-            (number("p50"), latency("p50")),
-            (number("p99"), latency("p99")),
-            (number("max"), latency("max")),
+            (text_column("stage"), stage_name(record, stage).into()),
+            (number_column("from"), format!("{:.1} s", step.start_s).into()),
+            (text_column("transactions"), step.step.to_string().into()),
+            (number_column("due"), count(step.due).into()),
+            (
+                number_column("succeeded"),
+                Cell::share(step.missing_share().map(|missing| 1.0 - missing)),
+            ),
+            (text_column("missing"), missing.into()),
+            (number_column("p50"), latency("p50")),
+            (number_column("p99"), latency("p99")),
+            (number_column("max"), latency("max")),
         ]
     });
     table.with_note(

@@ -20,9 +20,9 @@ pub(crate) fn mix(document: &mut Document, record: &Record) {
     let text = format!("configured {asked_percent}% of the {unit}, executed {executed}");
     document.line(&format!("{operation}s"), text);
     for (stage, _) in mixes.filter(|(_, mix)| !mix.is_kept() && !mix.is_missed()) {
-        let number = number_of(stage.transactions, "transaction");
+        let transactions = number_of(stage.transactions, "transaction");
         let name = stage_prefix(record, stage);
-        document.line("", format!("{name}too short for this mix: {number}"));
+        document.line("", format!("{name}too short for this mix: {transactions}"));
     }
 }
 
@@ -32,10 +32,10 @@ pub(crate) fn few_transactions(document: &mut Document, record: &Record) {
         stage.session_loop.service_us.is_some() && stage.transactions < TRANSACTIONS_MIN
     };
     let text = |stage: &StageRecord| {
-        let (name, number) =
+        let (name, transactions) =
             (stage_prefix(record, stage), number_of(stage.transactions, "transaction"));
         let text = format!(
-            "{name}{number} are too few for percentiles, and to judge whether the rate was steady (fewer than {TRANSACTIONS_MIN})"
+            "{name}{transactions} are too few for percentiles, and to judge whether the rate was steady (fewer than {TRANSACTIONS_MIN})"
         );
         (text, Some(Tone::Warn))
     };
@@ -50,9 +50,9 @@ mod tests {
     fn with(executed: &[(f64, u64)]) -> Record {
         let mut record = example_record();
         let stage = record.stages.remove(0);
-        for (number, &(executed_percent, transactions)) in executed.iter().enumerate() {
+        for (position, &(executed_percent, transactions)) in executed.iter().enumerate() {
             let mut stage = stage.clone();
-            stage.name = format!("rows, batch {}", 10 * number + 10);
+            stage.name = format!("rows, batch {}", 10 * position + 10);
             stage.transactions = transactions;
             stage.session_loop.mix = Some(MixRecord {
                 operation: "update".to_owned(),

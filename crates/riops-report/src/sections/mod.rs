@@ -37,7 +37,7 @@ pub(super) fn stage_prefix(record: &Record, stage: &StageRecord) -> String {
 }
 
 /// The items of all stages, each with its stage.
-fn each<'a, I: IntoIterator>(
+fn items_of_stages<'a, I: IntoIterator>(
     record: &'a Record,
     items: impl Fn(&'a StageRecord) -> I,
 ) -> impl Iterator<Item = (&'a StageRecord, I::Item)> {

@@ -6,8 +6,8 @@ use crate::document::Document;
 use crate::latency::latency_cell;
 use crate::latency::latency_named;
 use crate::sections::failures::outage_text;
-use crate::sections::{each, seconds, several, stage_name};
-use crate::table::{Cell, Table, number, word};
+use crate::sections::{items_of_stages, seconds, several, stage_name};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::record::Record;
 use riops_model::record::{NodeRecord, OutageRecord, StageRecord};
 use riops_model::units::format::count;
@@ -24,9 +24,9 @@ const EVENTS_MAX: usize = 4;
 /// The most active events of the active session history of each node.
 pub(crate) fn activity(document: &mut Document, stage: &StageRecord) {
     let mut nodes: IndexMap<&str, Vec<String>> = IndexMap::new();
-    for each in &stage.activity {
-        let text = format!("{} {} {}", each.component, each.event, rate(each.active));
-        nodes.entry(&each.node).or_default().push(text);
+    for event in &stage.activity {
+        let text = format!("{} {} {}", event.component, event.event, rate(event.active));
+        nodes.entry(&event.node).or_default().push(text);
     }
     let lines = nodes.into_iter().map(|(node, events)| {
         format!("{node}: active {}", joined(events.iter().take(EVENTS_MAX), " · "))
@@ -76,8 +76,8 @@ fn node_text(node: &NodeRecord, width: usize, label: &str) -> String {
         pause.map(|pause| format!("{} without a successful transaction", duration_us(pause * 1e6))),
     );
     let counts = [(node.errors, "error"), (node.retries, "retry"), (node.reconnects, "reconnect")];
-    let occurred = counts.into_iter().filter(|(number, _)| *number > 0);
-    parts.extend(occurred.map(|(number, what)| number_of(number, what)));
+    let occurred = counts.into_iter().filter(|(value, _)| *value > 0);
+    parts.extend(occurred.map(|(value, what)| number_of(value, what)));
     if node.unknown_commits > 0 {
         // The other counts include only the measurement.
         let unknown = number_of(node.unknown_commits, "unknown commit");
@@ -120,44 +120,44 @@ fn balance_text(stage: &StageRecord) -> Option<String> {
 
 /// The nodes of a cluster, if there are several.
 pub(crate) fn table(record: &Record) -> Table {
-    let nodes = each(record, |stage| several(&stage.session_loop.nodes));
-    Table::of("nodes", nodes, |(stage, node)| {
+    let nodes = items_of_stages(record, |stage| several(&stage.session_loop.nodes));
+    Table::from_items("nodes", nodes, |(stage, node)| {
         let down = if node.down { " (down)" } else { "" };
         let outages = node.outages.iter().map(|outage| outage.without_success_s);
         let pause = outages.chain(node.longest_pause_s).max_by(f64::total_cmp);
         let usage = node.usage.unwrap_or_default();
         let latency = |key| latency_cell(node.service_us.as_ref(), key);
         [
-            (word("stage"), stage_name(record, stage).into()),
-            (word("node"), format!("{}{down}", node.node).into()),
-            (word("placement"), node.placement.clone().into()),
-            (number("sessions"), count(node.sessions).into()),
-            (number("tx/s"), rate(node.transactions_per_s).into()),
-            (number("share"), Cell::share(Some(node.share)).with_bar(node.share)),
-            (number("service p50"), latency("p50")),
-            (number("service p99"), latency("p99")),
-            (number("errors"), count(node.errors).into()),
-            (number("retries"), count(node.retries).into()),
-            (number("reconnects"), count(node.reconnects).into()),
-            (number("longest pause"), seconds(pause)),
-            (number("CPUs of yb-tserver"), usage.cpu_cores.map(rate).into()),
-            (number("storage reads/s"), usage.storage_reads_per_s.map(rate).into()),
-            (number("storage writes/s"), usage.storage_writes_per_s.map(rate).into()),
+            (text_column("stage"), stage_name(record, stage).into()),
+            (text_column("node"), format!("{}{down}", node.node).into()),
+            (text_column("placement"), node.placement.clone().into()),
+            (number_column("sessions"), count(node.sessions).into()),
+            (number_column("tx/s"), rate(node.transactions_per_s).into()),
+            (number_column("share"), Cell::share(Some(node.share)).with_bar(node.share)),
+            (number_column("service p50"), latency("p50")),
+            (number_column("service p99"), latency("p99")),
+            (number_column("errors"), count(node.errors).into()),
+            (number_column("retries"), count(node.retries).into()),
+            (number_column("reconnects"), count(node.reconnects).into()),
+            (number_column("longest pause"), seconds(pause)),
+            (number_column("CPUs of yb-tserver"), usage.cpu_cores.map(rate).into()),
+            (number_column("storage reads/s"), usage.storage_reads_per_s.map(rate).into()),
+            (number_column("storage writes/s"), usage.storage_writes_per_s.map(rate).into()),
         ]
     })
 }
 
 /// The active session history of the nodes.
 pub(crate) fn activity_table(record: &Record) -> Table {
-    let events = each(record, |stage| &stage.activity);
-    let table = Table::of("active session history", events, |(stage, event)| {
+    let events = items_of_stages(record, |stage| &stage.activity);
+    let table = Table::from_items("active session history", events, |(stage, event)| {
         [
-            (word("stage"), stage_name(record, stage).into()),
-            (word("node"), event.node.as_str().into()),
-            (word("component"), event.component.as_str().into()),
-            (word("class"), event.class.as_str().into()),
-            (word("event"), event.event.as_str().into()),
-            (number("active"), rate(event.active).into()),
+            (text_column("stage"), stage_name(record, stage).into()),
+            (text_column("node"), event.node.as_str().into()),
+            (text_column("component"), event.component.as_str().into()),
+            (text_column("class"), event.class.as_str().into()),
+            (text_column("event"), event.event.as_str().into()),
+            (number_column("active"), rate(event.active).into()),
         ]
     });
     table.with_note("mean number of sessions or requests. Waits of YSQL for the tserver contain the time of its events: do not add them up.")

@@ -2,8 +2,8 @@
 
 use crate::document::Document;
 use crate::latency::{latency_cell, latency_named, latency_text};
-use crate::sections::{each, several, stage_name};
-use crate::table::{Table, number, word};
+use crate::sections::{items_of_stages, several, stage_name};
+use crate::table::{Table, number_column, text_column};
 use riops_model::figure::Summary;
 use riops_model::record::{OperationRecord, Record};
 use riops_model::units::format::count;
@@ -29,20 +29,20 @@ pub(crate) fn operations(document: &mut Document, summary: &Summary<'_>) {
 
 /// Kinds of transactions, if there are several.
 pub(crate) fn table(record: &Record) -> Table {
-    let operations = each(record, |stage| several(&stage.session_loop.operations));
-    Table::of("operations", operations, |(stage, operation)| {
+    let operations = items_of_stages(record, |stage| several(&stage.session_loop.operations));
+    Table::from_items("operations", operations, |(stage, operation)| {
         let latency = |key| latency_cell(operation.latency_us(), key);
         [
-            (word("stage"), stage_name(record, stage).into()),
-            (word("operation"), operation.name.as_str().into()),
-            (number("transactions"), count(operation.transactions).into()),
-            (number("rows"), count(operation.rows).into()),
-            (number("failed"), count(operation.failed + operation.unknown).into()),
-            (number("p50"), latency("p50")),
-            (number("p90"), latency("p90")),
-            (number("p99"), latency("p99")),
-            (number("p99.9"), latency("p999")),
-            (number("max"), latency("max")),
+            (text_column("stage"), stage_name(record, stage).into()),
+            (text_column("operation"), operation.name.as_str().into()),
+            (number_column("transactions"), count(operation.transactions).into()),
+            (number_column("rows"), count(operation.rows).into()),
+            (number_column("failed"), count(operation.failed + operation.unknown).into()),
+            (number_column("p50"), latency("p50")),
+            (number_column("p90"), latency("p90")),
+            (number_column("p99"), latency("p99")),
+            (number_column("p99.9"), latency("p999")),
+            (number_column("max"), latency("max")),
         ]
     })
 }

@@ -1,6 +1,6 @@
 //! The verified data of a valid run. It must claim nothing that was not verified.
 
-use crate::table::{Table, word};
+use crate::table::{Table, text_column};
 use crate::words::Words;
 use riops_model::record::{Check, Record, UnknownOutcomes};
 use riops_model::units::format::{joined, number_of};
@@ -41,24 +41,24 @@ fn resolved(outcomes: &UnknownOutcomes) -> String {
     let all = number_of(applied + not_applied + unresolved, "transaction");
     let parts =
         [(applied, "committed"), (not_applied, "not committed"), (unresolved, "unresolved")];
-    let parts = parts.iter().filter(|(number, _)| *number > 0);
-    let parts = joined(parts.map(|(number, what)| format!("{number} {what}")), ", ");
+    let parts = parts.iter().filter(|(value, _)| *value > 0);
+    let parts = joined(parts.map(|(value, what)| format!("{value} {what}")), ", ");
     format!("; {all} with an unknown outcome: {parts}")
 }
 
 /// The checks of the data.
 pub(crate) fn checks_table(record: &Record) -> Table {
-    Table::of("checks of the data", &record.checks, |check| {
+    Table::from_items("checks of the data", &record.checks, |check| {
         let result = match (check.held, check.unknown) {
             (_, true) => "cannot be verified",
             (true, false) => "as expected",
             (false, false) => "DIFFERENT",
         };
         [
-            (word("check"), check.name.as_str().into()),
-            (word("expected"), check.expected.as_str().into()),
-            (word("found"), check.found.as_str().into()),
-            (word("result"), result.into()),
+            (text_column("check"), check.name.as_str().into()),
+            (text_column("expected"), check.expected.as_str().into()),
+            (text_column("found"), check.found.as_str().into()),
+            (text_column("result"), result.into()),
         ]
     })
 }
@@ -78,7 +78,7 @@ mod tests {
 
     fn text(record: &Record) -> String {
         let work: &WorkPlan = &record.plan.work;
-        proof(record, words::of(work))
+        proof(record, words::for_work(work))
     }
 
     fn check(expected: &str) -> Check {

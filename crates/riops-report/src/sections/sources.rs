@@ -22,7 +22,10 @@ pub(crate) fn sources(document: &mut Document, stage: &StageRecord) {
         document.lines("rows from", shares(io).filter(|_| stage.session_loop.method.is_none()));
         document.lines("blocks", blocks(io));
         let storage = io.storage_requests_per_row;
-        document.lines("storage", storage.map(|each| format!("{each:.3} read requests per row")));
+        document.lines(
+            "storage",
+            storage.map(|requests| format!("{requests:.3} read requests per row")),
+        );
     }
     document.lines("database", database(stage));
     checkpoints(document, stage);
@@ -76,17 +79,17 @@ fn database(stage: &StageRecord) -> Option<String> {
     let counted = stage.database.as_ref().filter(|counted| counted.blocks.is_none())?;
     let (before, after) = (counted.before?, counted.after?);
     let since = |pick: fn(&DatabaseCounters) -> u64| pick(&after).saturating_sub(pick(&before));
-    let (hits, reads) = (since(|each| each.blks_hit), since(|each| each.blks_read));
+    let (hits, reads) = (since(|counters| counters.blks_hit), since(|counters| counters.blks_read));
     let all = hits + reads;
     let blocks = match all {
         0 => "no block accesses".to_owned(),
         _ => format!("{} block accesses ({} hits)", count(all), percent(hits as f64 / all as f64)),
     };
     let wal = wal_text(counted.wal_bytes_per_s.map(|bytes| bytes / 1e6));
-    let files = match since(|each| each.temp_files) {
+    let files = match since(|counters| counters.temp_files) {
         0 => String::new(),
         files => {
-            let bytes = bytes_text(since(|each| each.temp_bytes));
+            let bytes = bytes_text(since(|counters| counters.temp_bytes));
             format!(", {} ({bytes})", number_of(files, "temporary file"))
         }
     };
@@ -95,28 +98,30 @@ fn database(stage: &StageRecord) -> Option<String> {
 
 /// Writes the checkpoints of the server during a stage, including warm-up and drain.
 fn checkpoints(document: &mut Document, stage: &StageRecord) {
-    let found = stage.database.as_ref().and_then(|database| database.checkpoints);
-    let Some(found) = found.filter(|found| found.timed + found.requested > 0) else {
+    let checkpoints = stage.database.as_ref().and_then(|database| database.checkpoints);
+    let Some(checkpoints) =
+        checkpoints.filter(|checkpoints| checkpoints.timed + checkpoints.requested > 0)
+    else {
         return;
     };
-    let requested = match found.requested {
+    let requested = match checkpoints.requested {
         0 => String::new(),
         requested => format!(", {} of them requested", count(requested)),
     };
-    let number = count(found.timed + found.requested);
-    let written = bytes_text(found.buffers_written * BLOCK_BYTES);
-    document.line("checkpoints", format!("{number}{requested}; {written} written"));
+    let total = count(checkpoints.timed + checkpoints.requested);
+    let written = bytes_text(checkpoints.buffers_written * BLOCK_BYTES);
+    document.line("checkpoints", format!("{total}{requested}; {written} written"));
 }
 
 fn dead_rows(document: &mut Document, stage: &StageRecord) {
     let versions = stage.database.as_ref().and_then(|database| database.row_versions);
-    if let Some(of) = versions
-        && of.updated > 0
-        && of.dead as f64 >= DEAD_SHARE * of.updated as f64
+    if let Some(versions) = versions
+        && versions.updated > 0
+        && versions.dead as f64 >= DEAD_SHARE * versions.updated as f64
     {
-        let (dead, updated) = (count(of.dead), count(of.updated));
-        let hot = percent(of.hot_updated as f64 / of.updated as f64);
-        let vacuums = number_of(of.vacuums, "vacuum");
+        let (dead, updated) = (count(versions.dead), count(versions.updated));
+        let hot = percent(versions.hot_updated as f64 / versions.updated as f64);
+        let vacuums = number_of(versions.vacuums, "vacuum");
         let text = format!(
             "{dead} in the tables at the end; {updated} updates including warm-up and drain, {hot} of them HOT; {vacuums}"
         );
@@ -180,10 +185,10 @@ mod tests {
     }
 
     #[test]
-    fn checkpoints_are_shown_with_what_they_wrote() {
+    fn checkpoints_are_shown_with_the_bytes_that_they_wrote() {
         let mut stage = example_record().stages.remove(0);
-        let found = Checkpoints { timed: 1, requested: 2, buffers_written: 128_000 };
-        stage.database.get_or_insert_default().checkpoints = Some(found);
+        let counted = Checkpoints { timed: 1, requested: 2, buffers_written: 128_000 };
+        stage.database.get_or_insert_default().checkpoints = Some(counted);
         let mut document = Document::default();
         checkpoints(&mut document, &stage);
         let text = crate::document_text(&document, 120);

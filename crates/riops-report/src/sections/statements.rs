@@ -2,7 +2,7 @@
 
 use crate::document::Document;
 use crate::sections::stage_name;
-use crate::table::{Table, number, word};
+use crate::table::{Table, number_column, text_column};
 use riops_model::record::{Record, StageRecord, StatementUse};
 use riops_model::units::format::{bytes_each, count, duration_us, number_of, percent, rate};
 use riops_model::units::text::shortened;
@@ -17,33 +17,33 @@ const CELL_MAX: usize = 400;
 
 /// The longest statements, with what an execution took.
 pub(crate) fn statements(document: &mut Document, stage: &StageRecord) {
-    let all = of(stage);
-    let time = |each: &StatementUse| each.exec_us + each.plan_us;
+    let all = statement_uses(stage);
+    let time = |statement: &StatementUse| statement.exec_us + statement.plan_us;
     let sum: f64 = all.iter().map(time).sum();
     let named = |is_own: bool| {
-        let those = all.iter().filter(move |each| each.is_own == is_own);
-        those.filter(move |each| is_own || time(each) >= SHARE_MIN * sum).take(NAMED_MAX)
+        let chosen = all.iter().filter(move |statement| statement.is_own == is_own);
+        chosen.filter(move |statement| is_own || time(statement) >= SHARE_MIN * sum).take(NAMED_MAX)
     };
     document.lines("statements", named(true).map(text));
     document.lines("others", named(false).map(text));
 }
 
-fn of(stage: &StageRecord) -> &[StatementUse] {
+fn statement_uses(stage: &StageRecord) -> &[StatementUse] {
     stage.database.as_ref().map_or(&[], |database| &database.statements)
 }
 
 /// What an execution needed: rows, blocks, WAL.
 fn text(statement: &StatementUse) -> String {
     let calls = statement.calls.max(1) as f64;
-    let each = |total: u64| total as f64 / calls;
+    let per_call = |total: u64| total as f64 / calls;
     let mut parts = vec![
         format!("{} each", duration_us(statement.exec_us / calls)),
         number_of(statement.calls, "call"),
-        format!("{} rows", rate(each(statement.rows))),
-        format!("{} blocks", rate(each(statement.blocks_hit + statement.blocks_read))),
+        format!("{} rows", rate(per_call(statement.rows))),
+        format!("{} blocks", rate(per_call(statement.blocks_hit + statement.blocks_read))),
     ];
     if let Some(wal) = statement.wal_bytes.filter(|&wal| wal > 0) {
-        parts.push(format!("WAL {}", bytes_each(each(wal))));
+        parts.push(format!("WAL {}", bytes_each(per_call(wal))));
     }
     if statement.plan_us > 0.0 {
         parts.push(format!("planning {}", duration_us(statement.plan_us / calls)));
@@ -57,28 +57,29 @@ fn text(statement: &StatementUse) -> String {
 /// All statements of all stages.
 pub(crate) fn table(record: &Record) -> Table {
     let stages = record.stages.iter();
-    let rows = stages.flat_map(|stage| of(stage).iter().map(move |statement| (stage, statement)));
-    let table = Table::of("statements", rows, |(stage, statement)| {
+    let rows = stages
+        .flat_map(|stage| statement_uses(stage).iter().map(move |statement| (stage, statement)));
+    let table = Table::from_items("statements", rows, |(stage, statement)| {
         let calls = statement.calls.max(1) as f64;
-        let each = |total: u64| rate(total as f64 / calls);
+        let per_call = |total: u64| rate(total as f64 / calls);
         let time = |us: f64| duration_us(us / calls);
         let if_any = |us: f64| Some(us).filter(|&us| us > 0.0).map(time);
         let temporary = Some(statement.temporary_blocks).filter(|&blocks| blocks > 0);
         let wal = statement.wal_bytes.map(|bytes| bytes_each(bytes as f64 / calls));
         [
-            (word("stage"), stage_name(record, stage).into()),
-            (word("of"), if statement.is_own { "run" } else { "others" }.into()),
-            (word("statement"), shortened(&statement.query, CELL_MAX).into()),
-            (number("calls"), count(statement.calls).into()),
-            (number("execution"), time(statement.exec_us).into()),
-            (number("planning"), if_any(statement.plan_us).into()),
-            (number("JIT"), if_any(statement.jit_us).into()),
-            (number("rows"), each(statement.rows).into()),
-            (number("blocks hit"), each(statement.blocks_hit).into()),
-            (number("blocks read"), each(statement.blocks_read).into()),
-            (number("dirtied"), each(statement.blocks_dirtied).into()),
-            (number("temporary blocks"), temporary.map(each).into()),
-            (number("WAL"), wal.into()),
+            (text_column("stage"), stage_name(record, stage).into()),
+            (text_column("of"), if statement.is_own { "run" } else { "others" }.into()),
+            (text_column("statement"), shortened(&statement.query, CELL_MAX).into()),
+            (number_column("calls"), count(statement.calls).into()),
+            (number_column("execution"), time(statement.exec_us).into()),
+            (number_column("planning"), if_any(statement.plan_us).into()),
+            (number_column("JIT"), if_any(statement.jit_us).into()),
+            (number_column("rows"), per_call(statement.rows).into()),
+            (number_column("blocks hit"), per_call(statement.blocks_hit).into()),
+            (number_column("blocks read"), per_call(statement.blocks_read).into()),
+            (number_column("dirtied"), per_call(statement.blocks_dirtied).into()),
+            (number_column("temporary blocks"), temporary.map(per_call).into()),
+            (number_column("WAL"), wal.into()),
         ]
     });
     table

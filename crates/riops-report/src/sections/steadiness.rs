@@ -24,14 +24,14 @@ pub(crate) fn steadiness(document: &mut Document, record: &Record, words: &dyn W
 
 /// Returns what changed in a stage that was not steady.
 fn unsteady(stage: &StageRecord, words: &dyn Words) -> Option<String> {
-    let found = stage.session_loop.steadiness.filter(|found| !found.steady)?;
+    let steadiness = stage.session_loop.steadiness.filter(|steadiness| !steadiness.steady)?;
     let by_transactions = words.traits().counts_transactions || stage.rows == 0;
     let (rows_each, unit) = if by_transactions {
         (1.0, "transactions/s")
     } else {
         (stage.rows as f64 / stage.transactions.max(1) as f64, "rows/s")
     };
-    if let Some(shift) = found.shift {
+    if let Some(shift) = steadiness.shift {
         let both = [shift.inside, shift.outside];
         let (inside, outside) = if shift.of_response {
             let [inside, outside] = both.map(duration_us);
@@ -48,14 +48,14 @@ fn unsteady(stage: &StageRecord, words: &dyn Words) -> Option<String> {
         };
         return Some(format!("{inside} {when}, {outside} in the rest; the mean describes neither"));
     }
-    if found.low_share > 0.0 {
-        let share = percent(found.low_share);
+    if steadiness.low_share > 0.0 {
+        let share = percent(steadiness.low_share);
         return Some(format!("less than half of the usual rate in {share} of the intervals"));
     }
     let [first, last] = if by_transactions {
-        [found.first_fifth_transactions_per_s, found.last_fifth_transactions_per_s]
+        [steadiness.first_fifth_transactions_per_s, steadiness.last_fifth_transactions_per_s]
     } else {
-        [found.first_fifth_rows_per_s, found.last_fifth_rows_per_s]
+        [steadiness.first_fifth_rows_per_s, steadiness.last_fifth_rows_per_s]
     }
     .map(rate);
     Some(format!(

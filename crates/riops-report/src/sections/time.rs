@@ -2,10 +2,10 @@
 
 use crate::document::Document;
 use crate::sections::stage_name;
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::{PartTime, Summary};
 use riops_model::record::Record;
-use riops_model::units::format::{duration_us, joined, whole};
+use riops_model::units::format::{duration_us, joined, nearest_integer};
 
 /// Parts with a smaller share are not named in a text.
 const SHARE_MIN: f64 = 0.005;
@@ -17,19 +17,19 @@ pub(crate) fn time(document: &mut Document, summary: &Summary<'_>) {
         let text = needed_s.map(|needed_s| {
             format!(
                 "not known: too few samples of the sessions; measure for at least {} s",
-                whole(needed_s.ceil())
+                nearest_integer(needed_s.ceil())
             )
         });
         document.lines("time", text);
         return;
     };
     let mut parts: Vec<&PartTime> =
-        time.parts.iter().filter(|each| each.us >= SHARE_MIN * time.us).collect();
+        time.parts.iter().filter(|part| part.us >= SHARE_MIN * time.us).collect();
     parts.sort_by(|a, b| b.us.total_cmp(&a.us));
     // `WAL 205 µs ± 12 µs`.
-    let named = parts.into_iter().map(|each| {
-        let reach = reach(each).map_or_else(String::new, |reach| format!(" {reach}"));
-        format!("{} {}{reach}", each.part.name(), duration_us(each.us.max(0.0)))
+    let named = parts.into_iter().map(|part| {
+        let reach = reach(part).map_or_else(String::new, |reach| format!(" {reach}"));
+        format!("{} {}{reach}", part.part.name(), duration_us(part.us.max(0.0)))
     });
     let what = match time.with_unsuccessful {
         _ if summary.stage.statement.is_some() => "",
@@ -40,8 +40,8 @@ pub(crate) fn time(document: &mut Document, summary: &Summary<'_>) {
 }
 
 /// How exactly the time is known.
-fn reach(each: &PartTime) -> Option<String> {
-    (each.reach_us > 0.0).then(|| format!("± {}", duration_us(each.reach_us)))
+fn reach(part: &PartTime) -> Option<String> {
+    (part.reach_us > 0.0).then(|| format!("± {}", duration_us(part.reach_us)))
 }
 
 /// The parts of the time of a transaction of each stage.
@@ -50,17 +50,17 @@ pub(crate) fn table(record: &Record) -> Table {
         let time = summary.transaction_time();
         let parts = time
             .into_iter()
-            .flat_map(|time| time.parts.into_iter().map(move |each| (each, time.us)));
-        parts.map(move |(each, us)| (summary.stage, each, us))
+            .flat_map(|time| time.parts.into_iter().map(move |part| (part, time.us)));
+        parts.map(move |(part, us)| (summary.stage, part, us))
     });
-    let table = Table::of("time of a transaction", rows, |(stage, each, us)| {
-        let share = (each.us / us.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+    let table = Table::from_items("time of a transaction", rows, |(stage, part, us)| {
+        let share = (part.us / us.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         [
-            (word("stage"), stage_name(record, stage).into()),
-            (word("part"), each.part.name().into()),
-            (number("time"), duration_us(each.us.max(0.0)).into()),
-            (number("95% interval"), reach(&each).into()),
-            (number("share"), Cell::share(Some(share)).with_bar(share)),
+            (text_column("stage"), stage_name(record, stage).into()),
+            (text_column("part"), part.part.name().into()),
+            (number_column("time"), duration_us(part.us.max(0.0)).into()),
+            (number_column("95% interval"), reach(&part).into()),
+            (number_column("share"), Cell::share(Some(share)).with_bar(share)),
         ]
     });
     table.with_note("CPU: running; without scheduler statistics of the server, also waiting for a processor. The intervals include the sampling error, not the variation between runs.")
@@ -90,18 +90,18 @@ mod tests {
     #[test]
     fn the_parts_add_up_to_the_time_of_the_sessions() {
         let record = record();
-        let time = Summary::of(&record).unwrap().transaction_time().unwrap();
+        let time = Summary::first_stage(&record).unwrap().transaction_time().unwrap();
         assert!((time.us - 2.0 * 10.0 / 12_000.0 * 1e6).abs() < 1e-9, "{time:?}");
-        let found: Vec<_> = time.parts.iter().map(|each| (each.part, each.us.round())).collect();
+        let parts: Vec<_> = time.parts.iter().map(|part| (part.part, part.us.round())).collect();
         let expected = [
             (TimePart::Client, 17.0),
             (TimePart::Network, 317.0),
             (TimePart::Cpu, 500.0),
             (TimePart::Wal, 833.0),
         ];
-        assert_eq!(found, expected);
+        assert_eq!(parts, expected);
         let facts = crate::document::facts(|document| {
-            super::time(document, &Summary::of(&record).unwrap());
+            super::time(document, &Summary::first_stage(&record).unwrap());
         });
         assert_eq!(
             facts[0].texts[0],
@@ -113,19 +113,19 @@ mod tests {
     #[test]
     fn measured_cpu_time_replaces_a_smaller_sampled_one() {
         let mut record = record();
-        let of = |record: &Record, part| {
-            Summary::of(record).unwrap().transaction_time().unwrap().of(part)
+        let part_us = |record: &Record, part| {
+            Summary::first_stage(record).unwrap().transaction_time().unwrap().part_us(part)
         };
         let cost = |us| Some(CostRecord { server_cpu_us: Some(us), ..CostRecord::default() });
         record.stages[0].cost = cost(600.0);
-        assert!((of(&record, TimePart::Cpu) - 600.0).abs() < 1e-9);
-        assert!((of(&record, TimePart::Network) - 216.7).abs() < 0.1);
+        assert!((part_us(&record, TimePart::Cpu) - 600.0).abs() < 1e-9);
+        assert!((part_us(&record, TimePart::Network) - 216.7).abs() < 0.1);
         // Not more than the waits leave of the service time.
         record.stages[0].cost = cost(5_000.0);
-        assert!((of(&record, TimePart::Cpu) - 816.7).abs() < 0.1);
-        assert!(of(&record, TimePart::Network).abs() < 1e-6);
+        assert!((part_us(&record, TimePart::Cpu) - 816.7).abs() < 0.1);
+        assert!(part_us(&record, TimePart::Network).abs() < 1e-6);
         record.stages[0].cost = cost(100.0);
-        assert!((of(&record, TimePart::Cpu) - 500.0).abs() < 1e-9);
+        assert!((part_us(&record, TimePart::Cpu) - 500.0).abs() < 1e-9);
     }
 
     #[test]
@@ -137,9 +137,9 @@ mod tests {
                 server_run_queue_us: Some(queue_us),
                 ..CostRecord::default()
             });
-            let time = Summary::of(&record).unwrap().transaction_time().unwrap();
+            let time = Summary::first_stage(&record).unwrap().transaction_time().unwrap();
             let parts = [TimePart::Cpu, TimePart::RunQueue, TimePart::Network];
-            parts.map(|part| time.of(part).round())
+            parts.map(|part| time.part_us(part).round())
         };
         // 500 µs have no wait event; 100 µs of them are the wait for a processor.
         assert_eq!(split(400.0, 100.0), [400.0, 100.0, 317.0]);
@@ -152,8 +152,8 @@ mod tests {
             server_run_queue_us: Some(50.0),
             ..CostRecord::default()
         });
-        let time = Summary::of(&record).unwrap().transaction_time().unwrap();
-        assert!((time.of(TimePart::Active) - 350.0).abs() < 1e-6, "{time:?}");
+        let time = Summary::first_stage(&record).unwrap().transaction_time().unwrap();
+        assert!((time.part_us(TimePart::Active) - 350.0).abs() < 1e-6, "{time:?}");
         // A process that wakes up to receive a message waits as well, while its session is idle.
         assert_eq!(split(450.0, 300.0), [450.0, 300.0, 67.0]);
         // At most the time without a wait event: other processes of the server wait for a processor, too.
@@ -164,7 +164,7 @@ mod tests {
     fn the_whole_includes_what_did_not_succeed_as_the_parts_do() {
         let text = |record: &Record| {
             let facts = crate::document::facts(|document| {
-                super::time(document, &Summary::of(record).unwrap());
+                super::time(document, &Summary::first_stage(record).unwrap());
             });
             facts[0].texts[0].clone()
         };
@@ -173,15 +173,15 @@ mod tests {
         failed.stages[0].database_s = Some(13.8);
         let error = ErrorEntry { count: 20, retried: 5, attempts_s: 8.0, ..ErrorEntry::default() };
         failed.stages[0].session_loop.errors = vec![error];
-        let found = text(&failed);
+        let shown = text(&failed);
         let expected = "1.67 ms per transaction, with those that failed or did not finish: WAL 833 µs ± 50.0 µs · CPU 500 µs ± 50.0 µs · network and queue 317 µs";
-        assert!(found.starts_with(expected) && found.ends_with("client 16.7 µs"), "{found}");
+        assert!(shown.starts_with(expected) && shown.ends_with("client 16.7 µs"), "{shown}");
         // Most of the sessions wait in transactions that do not finish.
         let mut unfinished = record();
         unfinished.plan.schedule = riops_model::plan::Schedule::Constant { per_s: 1_200.0 };
         unfinished.stages[0].database_s = Some(8.4);
-        let time = Summary::of(&unfinished).unwrap().transaction_time().unwrap();
-        let sum: f64 = time.parts.iter().map(|each| each.us).sum();
+        let time = Summary::first_stage(&unfinished).unwrap().transaction_time().unwrap();
+        let sum: f64 = time.parts.iter().map(|part| part.us).sum();
         assert!((time.us - 1_333.3).abs() < 0.1 && (time.us - sum).abs() < 1e-9, "{time:?}");
         assert!(text(&unfinished).starts_with("1.33 ms per transaction, with those that failed"));
     }
@@ -190,18 +190,18 @@ mod tests {
     fn with_a_rate_the_whole_is_the_service_time() {
         let mut record = record();
         record.plan.schedule = riops_model::plan::Schedule::Constant { per_s: 1_200.0 };
-        let time = Summary::of(&record).unwrap().transaction_time().unwrap();
+        let time = Summary::first_stage(&record).unwrap().transaction_time().unwrap();
         assert!((time.us - 1_650.0).abs() < 1e-9, "{time:?}");
-        assert_eq!(time.of(TimePart::Client), 0.0);
+        assert_eq!(time.part_us(TimePart::Client), 0.0);
     }
 
     #[test]
     fn without_enough_samples_there_is_no_split() {
         let mut record = record();
         record.stages[0].probes.as_mut().unwrap().looks = 3;
-        assert_eq!(Summary::of(&record).unwrap().transaction_time(), None);
+        assert_eq!(Summary::first_stage(&record).unwrap().transaction_time(), None);
         let facts = crate::document::facts(|document| {
-            super::time(document, &Summary::of(&record).unwrap());
+            super::time(document, &Summary::first_stage(&record).unwrap());
         });
         assert_eq!(
             facts[0].texts[0],

@@ -1,4 +1,4 @@
-//! What is certain although the main figure of a comparison is undecided, and what would decide it.
+//! The certain differences of a comparison whose main figure is undecided, and the runs that would decide it.
 
 use crate::document::{Document, Tone};
 use crate::effect::change_text;
@@ -49,7 +49,7 @@ pub(crate) fn certain_text(certain: &[Certain]) -> (String, Option<Tone>) {
 /// `about 14 more blocks (4min), or a quieter machine (others used 48% of its CPU)`.
 pub(crate) fn to_decide(undecided: &Undecided, counted: Counted) -> String {
     let runs = undecided.further_runs.map(|runs| {
-        let (count, noun, each) = match counted {
+        let (count, noun, side) = match counted {
             Counted::Runs => (runs, "more run", " of each"),
             Counted::Blocks => (runs.div_ceil(2), "more block", ""),
         };
@@ -58,7 +58,7 @@ pub(crate) fn to_decide(undecided: &Undecided, counted: Counted) -> String {
         }
         let time = undecided.further_s.map(time_left);
         let time = time.map_or_else(String::new, |time| format!(" ({time})"));
-        format!("about {}{each}{time}", number_of(two_digits(count) as u64, noun))
+        format!("about {}{side}{time}", number_of(two_digits(count) as u64, noun))
     });
     let quieter = undecided.others_cpu.map(|share| {
         format!("a quieter machine (other processes used {} of its CPU)", percent(share))
@@ -75,20 +75,20 @@ fn two_digits(count: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn lines(found: &Undecided, counted: Counted) -> String {
+    fn lines(open: &Undecided, counted: Counted) -> String {
         let mut document = Document::default();
-        undecided(&mut document, found, counted);
+        undecided(&mut document, open, counted);
         crate::document_text(&document, usize::MAX)
     }
 
     #[test]
-    fn what_is_certain_and_what_would_decide_are_a_line_each() {
+    fn certain_differences_and_the_runs_that_decide_are_a_line_each() {
         let certain = |name: &str, difference, is_worse| Certain {
             name: name.to_owned(),
             difference,
             is_worse,
         };
-        let mut found = Undecided {
+        let mut open = Undecided {
             certain: vec![
                 certain("p50", Difference::Ratio(0.71), false),
                 certain("WAL per transaction", Difference::ChangeUs(-1_760.0), false),
@@ -98,23 +98,23 @@ mod tests {
             others_cpu: Some(0.48),
         };
         assert_eq!(
-            lines(&found, Counted::Blocks),
+            lines(&open, Counted::Blocks),
             "  certain      p50 -29.0% · WAL per transaction -1.76 ms\n  \
              to decide    about 14 more blocks (4min), or a quieter machine (other processes used 48% of its CPU)\n"
         );
-        found.others_cpu = None;
-        found.certain.clear();
+        open.others_cpu = None;
+        open.certain.clear();
         assert_eq!(
-            lines(&found, Counted::Runs),
+            lines(&open, Counted::Runs),
             "  to decide    about 28 more runs of each (4min)\n"
         );
-        found.further_runs = Some(161);
-        assert!(lines(&found, Counted::Runs).contains("about 170 more runs of each"));
-        found.further_runs = Some(4_000);
+        open.further_runs = Some(161);
+        assert!(lines(&open, Counted::Runs).contains("about 170 more runs of each"));
+        open.further_runs = Some(4_000);
         assert!(
-            lines(&found, Counted::Runs).contains("more than 1,000 runs"),
+            lines(&open, Counted::Runs).contains("more than 1,000 runs"),
             "{}",
-            lines(&found, Counted::Runs)
+            lines(&open, Counted::Runs)
         );
         assert_eq!(lines(&Undecided::default(), Counted::Runs), "");
     }
@@ -126,10 +126,10 @@ mod tests {
             difference: Difference::Ratio(1.5),
             is_worse: at == 5,
         };
-        let of = |count: usize| certain_text(&(0..count).map(certain).collect::<Vec<_>>());
-        assert_eq!(of(0), (String::new(), None));
-        assert_eq!(of(2).1, Some(Tone::Good));
-        let (text, tone) = of(6);
+        let text_of = |count: usize| certain_text(&(0..count).map(certain).collect::<Vec<_>>());
+        assert_eq!(text_of(0), (String::new(), None));
+        assert_eq!(text_of(2).1, Some(Tone::Good));
+        let (text, tone) = text_of(6);
         assert!(text.ends_with("figure 3 +50.0% · and 2 more"), "{text}");
         assert_eq!(tone, Some(Tone::Bad));
     }

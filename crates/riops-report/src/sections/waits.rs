@@ -1,8 +1,8 @@
 //! What the sessions waited for.
 
 use crate::document::Document;
-use crate::sections::{each, stage_name};
-use crate::table::{Cell, Table, number, word};
+use crate::sections::{items_of_stages, stage_name};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::Summary;
 use riops_model::record::{Record, WaitShare};
 use riops_model::units::format::{joined, number_of, percent};
@@ -24,7 +24,7 @@ pub(crate) fn waits(document: &mut Document, summary: &Summary<'_>) {
     document.line("wait events", format!("{named} ({samples}, {cost} of one CPU)"));
     let replication = probes.others.iter().filter(|other| other.is_replication());
     let texts = replication
-        .map(|each| format!("{}: active {} of the time", each.name, percent(each.active)));
+        .map(|other| format!("{}: active {} of the time", other.name, percent(other.active)));
     document.lines("", texts);
 }
 
@@ -77,16 +77,16 @@ pub(crate) fn named<'a>(waits: impl IntoIterator<Item = &'a WaitShare>, most: us
 
 /// The wait events of the sessions, if they were sampled.
 pub(crate) fn table(record: &Record) -> Table {
-    let waits = each(record, |stage| {
+    let waits = items_of_stages(record, |stage| {
         let probes = stage.probes.as_ref().filter(|_| stage.statement.is_none());
         probes.into_iter().flat_map(|probes| &probes.waits)
     });
-    let table = Table::of("wait events", waits, |(stage, wait)| {
+    let table = Table::from_items("wait events", waits, |(stage, wait)| {
         let share = Cell::share(Some(wait.share)).with_bar(wait.share);
         [
-            (word("stage"), stage_name(record, stage).into()),
-            (word("event"), wait.event.as_str().into()),
-            (number("share of the session time"), share),
+            (text_column("stage"), stage_name(record, stage).into()),
+            (text_column("event"), wait.event.as_str().into()),
+            (number_column("share of the session time"), share),
         ]
     });
     table.with_note("CPU: active without a wait event. idle: waiting for the client.")

@@ -1,7 +1,7 @@
 //! Why a transaction takes longer or shorter than in another group of runs.
 
 use crate::document::Document;
-use crate::table::{Table, number, word};
+use crate::table::{Table, number_column, text_column};
 use riops_model::comparison::{PartChange, TimeChange};
 use riops_model::units::format::duration_us;
 
@@ -11,16 +11,17 @@ const PARTS_MAX: usize = 3;
 /// The parts that explain a difference, those that changed most first. Only for groups of which one is faster.
 pub(crate) fn why(document: &mut Document, time: &TimeChange) {
     let [a, b] = [time.a_us, time.b_us].map(duration_us);
-    let whole = format!("{} per transaction ({a} → {b})", signed(time.b_us - time.a_us));
+    let total = format!("{} per transaction ({a} → {b})", signed(time.b_us - time.a_us));
     let causes: Vec<&PartChange> = time.parts.iter().filter(|part| part.is_cause).collect();
-    let candidates = time.candidates.iter().map(|each| format!("may be the reason: {each}"));
+    let candidates =
+        time.candidates.iter().map(|candidate| format!("may be the reason: {candidate}"));
     if time.parts.is_empty() {
         document.lines("why", candidates);
     } else if causes.is_empty() {
-        document.line("why", format!("{whole}: no part of it changed by more than chance"));
+        document.line("why", format!("{total}: no part of it changed by more than chance"));
         document.lines("", candidates);
     } else {
-        document.line("why", whole);
+        document.line("why", total);
         document.lines("", causes.into_iter().take(PARTS_MAX).map(text));
     }
 }
@@ -36,7 +37,7 @@ fn text(part: &PartChange) -> String {
 }
 
 fn interval(part: &PartChange) -> Option<String> {
-    part.interval.map(|each| format!("{} to {}", signed(each.low), signed(each.high)))
+    part.interval.map(|interval| format!("{} to {}", signed(interval.low), signed(interval.high)))
 }
 
 /// A duration with its sign.
@@ -50,17 +51,17 @@ pub(crate) fn table(title: String, [a, b]: [&str; 2], time: &TimeChange) -> Tabl
         (part.part.name(), [part.a_us, part.b_us], part.change_us, interval(part))
     };
     let sum = ("sum", [time.a_us, time.b_us], time.b_us - time.a_us, None);
-    Table::of(
+    Table::from_items(
         title,
         time.parts.iter().map(part).chain([sum]),
         |(name, of_both, change, interval)| {
             let [of_a, of_b] = of_both.map(|us| duration_us(us.max(0.0)));
             [
-                (word("part"), name.into()),
-                (number(a), of_a.into()),
-                (number(b), of_b.into()),
-                (number("change"), signed(change).into()),
-                (number("95% interval"), interval.into()),
+                (text_column("part"), name.into()),
+                (number_column(a), of_a.into()),
+                (number_column(b), of_b.into()),
+                (number_column("change"), signed(change).into()),
+                (number_column("95% interval"), interval.into()),
             ]
         },
     )

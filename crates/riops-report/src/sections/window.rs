@@ -46,9 +46,11 @@ fn more_rows(summary: &Summary<'_>) -> Option<String> {
 fn counters(summary: &Summary<'_>) -> Option<String> {
     let stage = summary.stage;
     let counters_s = stage.counters_s?;
-    let [covered, whole] = [counters_s, stage.seconds].map(|seconds| duration_us(seconds * 1e6));
+    let [covered, measured] = [counters_s, stage.seconds].map(|seconds| duration_us(seconds * 1e6));
     (!counters_cover(counters_s, stage.seconds)).then(|| {
-        format!("the counters of CPU, device and database cover {covered}, the measurement {whole}")
+        format!(
+            "the counters of CPU, device and database cover {covered}, the measurement {measured}"
+        )
     })
 }
 
@@ -62,7 +64,7 @@ mod tests {
         let mut record = example_record();
         record.stages[0].counters_s = Some(record.stages[0].seconds * 1.05);
         change(&mut record);
-        let summary = Summary::of(&record).unwrap();
+        let summary = Summary::first_stage(&record).unwrap();
         [warmup(&summary), more_rows(&summary), counters(&summary)].into_iter().flatten().collect()
     }
 

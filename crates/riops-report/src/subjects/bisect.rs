@@ -5,7 +5,7 @@ use crate::chart::{
 };
 use crate::document::{Findings, Tone};
 use crate::effect::{IntervalColumn, change_text};
-use crate::table::{Table, number, word};
+use crate::table::{Table, number_column, text_column};
 use riops_model::stats::RatioInterval;
 use riops_model::study::{BisectCommit, BisectStep, BisectView, GateVerdict};
 use riops_model::units::format::{number_of, percent, short_id};
@@ -17,33 +17,36 @@ const COMMIT_CHARS: usize = 12;
 pub fn bisection(view: &BisectView) -> Findings {
     let short = |commit: &str| commit.get(..COMMIT_CHARS).unwrap_or(commit).to_owned();
     let (good, bad) = (short(&view.good), short(&view.bad));
-    let mut found = Findings::new(format!("riops bisect · {good} to {bad}"));
-    found.conditions.line("commits", number_of(view.commits as u64, "commit"));
+    let mut findings = Findings::new(format!("riops bisect · {good} to {bad}"));
+    findings.conditions.line("commits", number_of(view.commits as u64, "commit"));
     let error = format!(
         "each commit is compared with {good}; a false verdict has a probability of at most {}, over all steps",
         percent(view.error)
     );
-    found.conditions.line("method", error);
+    findings.conditions.line("method", error);
     let intervals = intervals(view);
-    found.results.table(Table::of("steps", &view.steps, |step| {
+    findings.results.table(Table::from_items("steps", &view.steps, |step| {
         let row = step.figure.as_ref();
         let against = row.and_then(|row| row.against.as_ref());
         let interval = against.and_then(|against| against.interval);
         [
-            (number("step"), step.position.to_string().into()),
-            (word("commit"), step.of.commit.get(..COMMIT_CHARS).into()),
-            (word("subject"), step.of.subject.as_str().into()),
-            (word("figure"), row.map(|row| row.figure.heading()).into()),
-            (number("change"), against.map(|against| change_text(against.ratio)).into()),
-            (number(&intervals.title), interval.map(|of| intervals.text(of)).into()),
-            (word("verdict"), verdict(step).into()),
-            (word("experiment"), step.experiments.first().map(|id| short_id(id)).into()),
+            (number_column("step"), step.position.to_string().into()),
+            (text_column("commit"), step.of.commit.get(..COMMIT_CHARS).into()),
+            (text_column("subject"), step.of.subject.as_str().into()),
+            (text_column("figure"), row.map(|row| row.figure.heading()).into()),
+            (number_column("change"), against.map(|against| change_text(against.ratio)).into()),
+            (
+                number_column(&intervals.title),
+                interval.map(|interval| intervals.text(interval)).into(),
+            ),
+            (text_column("verdict"), verdict(step).into()),
+            (text_column("experiment"), step.experiments.first().map(|id| short_id(id)).into()),
         ]
     }));
     if let Some(chart) = chart(view) {
-        found.results.chart(chart);
+        findings.results.chart(chart);
     }
-    let named = |each: &BisectCommit| format!("{} {}", short(&each.commit), each.subject);
+    let named = |commit: &BisectCommit| format!("{} {}", short(&commit.commit), commit.subject);
     let several = "the first slow commit is one of these: not all could be judged".to_owned();
     let is_not_slower = |step: &BisectStep| step.verdict == Some(GateVerdict::NotSlower);
     let none = if view.steps.first().is_some_and(is_not_slower) {
@@ -56,9 +59,9 @@ pub fn bisection(view: &BisectView) -> Findings {
         [only] => (format!("the first slow commit: {}", named(only)), Tone::Bad, None),
         all => (several, Tone::Warn, Some(all.iter().map(named))),
     };
-    found.conclusion.toned("found", text, tone);
-    found.conclusion.lines("", named.into_iter().flatten());
-    found
+    findings.conclusion.toned("found", text, tone);
+    findings.conclusion.lines("", named.into_iter().flatten());
+    findings
 }
 
 fn verdict(step: &BisectStep) -> String {
@@ -74,7 +77,7 @@ fn verdict(step: &BisectStep) -> String {
 /// The column with the intervals of all steps.
 fn intervals(view: &BisectView) -> IntervalColumn {
     let against = view.steps.iter().filter_map(|step| step.figure.as_ref()?.against.as_ref());
-    IntervalColumn::of(against.filter_map(|against| against.interval))
+    IntervalColumn::for_intervals(against.filter_map(|against| against.interval))
 }
 
 /// The change of each measured commit by its position in the history.
@@ -82,7 +85,8 @@ fn chart(view: &BisectView) -> Option<Chart> {
     let percent_of = |ratio: f64| rounded((ratio - 1.0) * 100.0);
     let point = |step: &BisectStep| {
         let against = step.figure.as_ref()?.against.as_ref()?;
-        let of_interval = |of: RatioInterval| (percent_of(of.low), percent_of(of.high));
+        let of_interval =
+            |interval: RatioInterval| (percent_of(interval.low), percent_of(interval.high));
         Some(Estimated {
             x: step.position as f64,
             y: percent_of(against.ratio),
@@ -99,7 +103,7 @@ fn chart(view: &BisectView) -> Option<Chart> {
         return None;
     }
     let series = vec![PointSeries { label: "change".to_owned(), style: PointStyle::Line, points }];
-    let axis = |label, unit, range| Axis::of(label, unit, AxisScale::Linear).within(range);
+    let axis = |label, unit, range| Axis::new(label, unit, AxisScale::Linear).within(range);
     let both = [
         axis("commits after the good one", Unit::Count, 0.0..=view.commits as f64),
         axis("change", Unit::Percent, low * 1.1..=high * 1.1),

@@ -7,7 +7,7 @@ use super::super::effect::{
     IntervalColumn, change_text, leveled_interval, open_text, outcome_text, outcome_tone, p_text,
 };
 use super::super::flame;
-use super::super::table::{Table, number, word};
+use super::super::table::{Table, number_column, text_column};
 use super::comparison_charts::charts;
 use crate::sections::undecided::{Counted, undecided};
 use crate::sections::why;
@@ -34,16 +34,16 @@ pub fn comparison(comparison: &Comparison) -> Findings {
         conditions.pairs("changed", comparison.changes.iter().map(pair));
     }
     let mut results = Document::default();
-    for (number, found) in comparison.stages.iter().enumerate() {
-        let stage = &found.stage;
-        let figures = table(stage.as_deref().unwrap_or("figures"), "figure", &found.figures);
+    for (position, compared) in comparison.stages.iter().enumerate() {
+        let stage = &compared.stage;
+        let figures = table(stage.as_deref().unwrap_or("figures"), "figure", &compared.figures);
         results.table(figures);
         let stage = stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
-        results.table(table(&format!("{stage}cost per transaction"), COST, &found.costs));
-        for chart in charts(&format!("comparison-{number}"), ["A", "B"], found) {
+        results.table(table(&format!("{stage}cost per transaction"), COST, &compared.costs));
+        for chart in charts(&format!("comparison-{position}"), ["A", "B"], compared) {
             results.picture(chart);
         }
-        let [of_a, of_b] = &found.profiles;
+        let [of_a, of_b] = &compared.profiles;
         if let Some(graph) = flame::difference(of_a, of_b) {
             results.flame(graph);
         }
@@ -51,20 +51,20 @@ pub fn comparison(comparison: &Comparison) -> Findings {
         if let Some(table) = flame::changed(title, of_a, of_b) {
             results.table(table);
         }
-        if let Some(time) = found.time.as_ref().filter(|time| !time.parts.is_empty()) {
+        if let Some(time) = compared.time.as_ref().filter(|time| !time.parts.is_empty()) {
             results.table(why::table(format!("{stage}time of a transaction"), ["A", "B"], time));
         }
     }
     let mut conclusion = Document::default();
     conclusion.toned_lines("verdict", verdict_lines(comparison));
-    if let Some(found) = &comparison.undecided {
-        undecided(&mut conclusion, found, Counted::Runs);
+    if let Some(open) = &comparison.undecided {
+        undecided(&mut conclusion, open, Counted::Runs);
     }
-    for found in &comparison.stages {
-        let main = found.figures.first().and_then(|main| main.effect.as_ref());
+    for compared in &comparison.stages {
+        let main = compared.figures.first().and_then(|main| main.effect.as_ref());
         // A part that changed is a reason, whatever the sum shows.
         let is_explained = |time: &&TimeChange| main.is_some_and(is_different) || time.has_cause();
-        if let Some(time) = found.time.as_ref().filter(is_explained) {
+        if let Some(time) = compared.time.as_ref().filter(is_explained) {
             why::why(&mut conclusion, time);
         }
     }
@@ -114,25 +114,27 @@ const COST: &str = "cost";
 
 fn table(title: &str, kind: &str, figures: &[FigureComparison]) -> Table {
     let is_cost = kind == COST;
-    let occurs = |of: &&FigureComparison| [of.a, of.b].iter().flatten().any(|&each| each != 0.0);
-    let figures = figures.iter().filter(|of| !is_cost || occurs(of));
-    let effects = figures.clone().filter_map(|of| of.effect.as_ref());
-    let intervals = IntervalColumn::of(effects.filter_map(|effect| effect.interval));
-    Table::of(title, figures, |of| {
+    let occurs = |figure: &&FigureComparison| {
+        [figure.a, figure.b].iter().flatten().any(|&value| value != 0.0)
+    };
+    let figures = figures.iter().filter(|figure| !is_cost || occurs(figure));
+    let effects = figures.clone().filter_map(|figure| figure.effect.as_ref());
+    let intervals = IntervalColumn::for_intervals(effects.filter_map(|effect| effect.interval));
+    Table::from_items(title, figures, |figure| {
         let value = |value: Option<f64>, is_bound: bool| {
-            value.map(|value| bounded(of.figure.text(value), is_bound)).into()
+            value.map(|value| bounded(figure.figure.text(value), is_bound)).into()
         };
-        let effect = of.effect.as_ref();
+        let effect = figure.effect.as_ref();
         let interval = effect.and_then(|effect| effect.interval);
         let judged = effect.filter(|_| !is_cost);
         [
-            (word(kind), of.name.as_str().into()),
-            (number("A"), value(of.a, of.a_at_least)),
-            (number("B"), value(of.b, of.b_at_least)),
-            (number("B relative to A"), relative(of).into()),
-            (intervals.column(), interval.map(|of| intervals.text(of)).into()),
-            (number("p"), judged.map(|effect| p_text(effect.p_adjusted)).into()),
-            (word("verdict"), judged.map(|effect| outcome_text(effect.outcome)).into()),
+            (text_column(kind), figure.name.as_str().into()),
+            (number_column("A"), value(figure.a, figure.a_at_least)),
+            (number_column("B"), value(figure.b, figure.b_at_least)),
+            (number_column("B relative to A"), relative(figure).into()),
+            (intervals.column(), interval.map(|interval| intervals.text(interval)).into()),
+            (number_column("p"), judged.map(|effect| p_text(effect.p_adjusted)).into()),
+            (text_column("verdict"), judged.map(|effect| outcome_text(effect.outcome)).into()),
         ]
     })
 }
@@ -161,47 +163,47 @@ fn verdict_lines(comparison: &Comparison) -> Vec<(String, Option<Tone>)> {
     let judged = comparison.figures();
     let judged = judged.filter_map(|figure| Some((figure, figure.effect.as_ref()?)));
     let judged: Vec<_> = judged.collect();
-    let Some((main, found)) = judged.iter().find(|(figure, _)| figure.main).or(judged.first())
+    let Some((main, effect)) = judged.iter().find(|(figure, _)| figure.main).or(judged.first())
     else {
         let needed = Needed::at(Settings::default().alpha).map(|needed| needed.to_string());
         return vec![(format!("none: {}", needed.unwrap_or_default()), None)];
     };
-    let line = |figure: &FigureComparison, found: &Effect| {
-        (conclusion(figure, found, comparison.effect), outcome_tone(found.outcome))
+    let line = |figure: &FigureComparison, effect: &Effect| {
+        (conclusion(figure, effect, comparison.effect), outcome_tone(effect.outcome))
     };
     let is_news = |(figure, other): &&(&FigureComparison, &Effect)| {
-        is_different(other) && !figure.main && other.outcome != found.outcome
+        is_different(other) && !figure.main && other.outcome != effect.outcome
     };
     // An undecided comparison has a line for what is certain.
     let news = judged.iter().filter(is_news).filter(|_| comparison.undecided.is_none());
     let news = news.map(|(figure, other)| line(figure, other));
-    std::iter::once(line(main, found)).chain(news).collect()
+    std::iter::once(line(main, effect)).chain(news).collect()
 }
 
 /// The verdict on a figure in a sentence.
-fn conclusion(figure: &FigureComparison, found: &Effect, relevant: f64) -> String {
+fn conclusion(figure: &FigureComparison, effect: &Effect, relevant: f64) -> String {
     let name = &figure.name;
-    let of = match (figure.a_at_least, figure.b_at_least) {
+    let sides = match (figure.a_at_least, figure.b_at_least) {
         (true, true) => Some("A and B"),
         (true, false) => Some("A"),
         (false, true) => Some("B"),
         (false, false) => None,
     };
-    let interval = found.interval.map(leveled_interval).unwrap_or_default();
-    match found.outcome {
+    let interval = effect.interval.map(leveled_interval).unwrap_or_default();
+    match effect.outcome {
         Outcome::Faster | Outcome::Slower => {
-            let (verdict, change) = (outcome_text(found.outcome), change_text(found.ratio));
+            let (verdict, change) = (outcome_text(effect.outcome), change_text(effect.ratio));
             format!("B is {verdict}: {name} {change} ({interval})")
         }
         Outcome::Equivalent => {
             format!("equivalent: {name} differs by less than {} ({interval})", percent(relevant))
         }
-        Outcome::Inconclusive => match (of, found.design.needed) {
-            (Some(of), _) => format!(
-                "inconclusive: {name} of {of} is a lower bound, because transactions did not succeed"
+        Outcome::Inconclusive => match (sides, effect.design.needed) {
+            (Some(sides), _) => format!(
+                "inconclusive: {name} of {sides} is a lower bound, because transactions did not succeed"
             ),
             (None, Some(_)) => "inconclusive: too few runs".to_owned(),
-            (None, None) => format!("inconclusive: {}", open_text(name, found.interval)),
+            (None, None) => format!("inconclusive: {}", open_text(name, effect.interval)),
         },
     }
 }

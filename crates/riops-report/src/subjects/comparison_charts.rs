@@ -5,7 +5,7 @@ use crate::chart::{
     Axis, AxisScale, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,
 };
 use crate::sections::why::signed;
-use crate::table::{Table, number};
+use crate::table::{Table, number_column};
 use riops_model::comparison::StageComparison;
 use riops_model::stats::Block;
 use riops_model::units::format::{duration_us, joined};
@@ -26,19 +26,19 @@ const PART_MIN: f64 = 0.01;
 pub(super) fn charts(
     id: &str,
     names: [&str; 2],
-    found: &StageComparison,
+    stage: &StageComparison,
 ) -> impl Iterator<Item = Chart> + use<> {
-    let curves = names.into_iter().zip(&found.histograms);
+    let curves = names.into_iter().zip(&stage.histograms);
     let curves = curves
         .filter_map(|(name, stored)| Some((name.to_owned(), stored.as_ref()?.decode().ok()?)));
     let latencies = percentiles::chart_of(curves.collect(), id);
-    [runs(id, names, found), time(id, names, found), latencies].into_iter().flatten()
+    [runs(id, names, stage), time(id, names, stage), latencies].into_iter().flatten()
 }
 
 /// The main figure of each run, by block.
-fn runs(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
-    let main = found.figures.first()?;
-    let is_in_blocks = found.blocks.len() > 1;
+fn runs(id: &str, [a, b]: [&str; 2], stage: &StageComparison) -> Option<Chart> {
+    let main = stage.figures.first()?;
+    let is_in_blocks = stage.blocks.len() > 1;
     // The fifth run of a side and later ones are at the place of the fourth.
     let place = |block: usize, run: usize, sign: f64| {
         let (place, from) =
@@ -46,28 +46,29 @@ fn runs(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
         place as f64 + 1.0 + sign * (SIDE + from)
     };
     let side = |name: &str, sign: f64, values: fn(&Block) -> &[f64]| {
-        let points = found.blocks.iter().enumerate().flat_map(|(block, of)| {
+        let points = stage.blocks.iter().enumerate().flat_map(|(block, runs)| {
             let dot = move |(run, value): (usize, &f64)| Estimated {
                 x: place(block, run, sign),
                 y: rounded(*value),
                 ..Estimated::default()
             };
-            values(of).iter().enumerate().map(dot)
+            values(runs).iter().enumerate().map(dot)
         });
         PointSeries { label: name.to_owned(), style: PointStyle::Dots, points: points.collect() }
     };
-    let series = vec![side(a, -1.0, |of| &of.a), side(b, 1.0, |of| &of.b)];
+    let series = vec![side(a, -1.0, |block| &block.a), side(b, 1.0, |block| &block.b)];
     let values = || series.iter().flat_map(|side| &side.points).map(|point| point.y);
     if values().count() <= 2 {
         return None;
     }
-    let positions = match found.blocks.as_slice() {
+    let positions = match stage.blocks.as_slice() {
         [only] => only.a.len().max(only.b.len()),
         blocks => blocks.len(),
     };
     let name = if is_in_blocks { "block" } else { "run" };
-    let x = Axis::of(name, Unit::Count, AxisScale::Linear).within(0.4..=positions as f64 + 0.6);
-    let y = Axis::of(&main.name, Unit::of(main.figure), AxisScale::Linear).around(values());
+    let x = Axis::new(name, Unit::Count, AxisScale::Linear).within(0.4..=positions as f64 + 0.6);
+    let y =
+        Axis::new(&main.name, Unit::for_figure(main.figure), AxisScale::Linear).around(values());
     let ticks = (1..=positions).map(|position| position as f64).collect();
     let summary = format!("{} of each run: a dot for each, by {name}.", main.name);
     let values_at = |side: &PointSeries, position: usize| {
@@ -75,10 +76,11 @@ fn runs(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
         let at = points.filter(|point| (point.x - position as f64).abs() < 0.5);
         joined(at.map(|point| main.figure.text(point.y)), ", ")
     };
-    let table = Table::of(&main.name, 1..=positions.min(ROWS_MAX), |position| {
-        let cells =
-            series.iter().map(|side| (number(&side.label), values_at(side, position).into()));
-        std::iter::once((number(name), position.to_string().into()))
+    let table = Table::from_items(&main.name, 1..=positions.min(ROWS_MAX), |position| {
+        let cells = series
+            .iter()
+            .map(|side| (number_column(&side.label), values_at(side, position).into()));
+        std::iter::once((number_column(name), position.to_string().into()))
             .chain(cells)
             .collect::<Vec<_>>()
     });
@@ -87,8 +89,8 @@ fn runs(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
 }
 
 /// How the time of a transaction became longer or shorter.
-fn time(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
-    let time = found.time.as_ref().filter(|time| !time.parts.is_empty())?;
+fn time(id: &str, [a, b]: [&str; 2], stage: &StageComparison) -> Option<Chart> {
+    let time = stage.time.as_ref().filter(|time| !time.parts.is_empty())?;
     let longest = time.a_us.max(time.b_us);
     let parts = time.parts.iter().map(|part| (part.part.name(), part.change_us));
     // `time.parts` begins with the largest change.
@@ -112,9 +114,9 @@ fn time(id: &str, [a, b]: [&str; 2], found: &StageComparison) -> Option<Chart> {
     add(b, time.b_us, duration_us(time.b_us));
     let highest = points.iter().map(|point| point.y).fold(0.0, f64::max);
     let ticks: Vec<f64> = points.iter().map(|point| point.x).collect();
-    let x = Axis::of("part of the time", Unit::Count, AxisScale::Linear)
+    let x = Axis::new("part of the time", Unit::Count, AxisScale::Linear)
         .within(-0.6..=ticks.len() as f64 - 0.4);
-    let y = Axis::of("", Unit::DurationUs, AxisScale::Linear).within(0.0..=highest * 1.12);
+    let y = Axis::new("", Unit::DurationUs, AxisScale::Linear).within(0.0..=highest * 1.12);
     let summary = format!(
         "From {} in {a} to {} in {b} ({}), by part.",
         duration_us(time.a_us),

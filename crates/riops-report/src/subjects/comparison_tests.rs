@@ -18,25 +18,25 @@ use riops_model::summary::RunKey;
 use riops_model::units::Nanos;
 
 /// A run with this rate in thousands of rows per second and latencies around `us`.
-fn run(number: u32, thousands: f64, us: u64) -> Record {
+fn run(position: u32, thousands: f64, us: u64) -> Record {
     let mut record = example_record();
-    record.id = uuid::Uuid::from_u128(number.into());
+    record.id = uuid::Uuid::from_u128(position.into());
     record.started_at =
-        jiff::Timestamp::from_second(1_700_000_000 + i64::from(number) * 60).unwrap();
+        jiff::Timestamp::from_second(1_700_000_000 + i64::from(position) * 60).unwrap();
     let stage = &mut record.stages[0];
     stage.throughput.rows_per_s = thousands * 1e3;
     let mut histogram = Histogram::new().unwrap();
     for step in 0..10_000_u64 {
         histogram.record(Nanos((us * 1_000) * (10_000 + step) / 10_000));
     }
-    let each = &mut stage.session_loop;
-    each.histogram = Some(histogram.stored().unwrap());
-    each.service_us = Some(histogram.summary().unwrap());
+    let session_loop = &mut stage.session_loop;
+    session_loop.histogram = Some(histogram.stored().unwrap());
+    session_loop.service_us = Some(histogram.summary().unwrap());
     record
 }
 
-fn shown(found: &Comparison) -> String {
-    findings_text(&comparison(found), 100)
+fn shown(result: &Comparison) -> String {
+    findings_text(&comparison(result), 100)
 }
 
 fn in_block(mut record: Record, block: usize) -> Record {
@@ -54,10 +54,10 @@ const NOISE: [f64; 8] = [0.3, -0.4, 0.1, 0.5, -0.2, -0.5, 0.2, 0.4];
 
 /// Eight runs of each group in blocks; B has `factor` times the rate of A.
 fn interleaved(factor: f64) -> (Vec<Record>, Vec<Record>) {
-    let of = |start: u32, factor: f64, shift: usize| -> Vec<Record> {
+    let group = |start: u32, factor: f64, shift: usize| -> Vec<Record> {
         (0..NOISE.len())
             .zip((start..).step_by(2))
-            .map(|(block, number)| {
+            .map(|(block, position)| {
                 let noise = 1.0 + NOISE[(block + shift) % NOISE.len()] / 100.0;
                 #[expect(
                     clippy::cast_possible_truncation,
@@ -65,27 +65,27 @@ fn interleaved(factor: f64) -> (Vec<Record>, Vec<Record>) {
                     reason = "about 500"
                 )]
                 let us = (500.0 / factor * noise) as u64;
-                in_block(run(number, 100.0 * factor * noise, us), block)
+                in_block(run(position, 100.0 * factor * noise, us), block)
             })
             .collect()
     };
-    (of(1, 1.0, 0), of(2, factor, 3))
+    (group(1, 1.0, 0), group(2, factor, 3))
 }
 
 #[test]
 fn a_lower_bound_keeps_only_a_verdict_that_a_higher_value_could_not_change() {
     let (mut a, mut b) = interleaved(1.1);
     let p99 = |a: &[Record], b: &[Record]| {
-        let found = compared(a, b);
+        let result = compared(a, b);
         let outcome = |figure| {
-            let found = found.figures().find(|each| each.figure == figure).unwrap();
-            found.effect.as_ref().unwrap().outcome
+            let row = result.figures().find(|row| row.figure == figure).unwrap();
+            row.effect.as_ref().unwrap().outcome
         };
-        ((outcome(Figure::P50Us), outcome(Figure::P99Us)), shown(&found))
+        ((outcome(Figure::P50Us), outcome(Figure::P99Us)), shown(&result))
     };
     let bound = |record: &mut Record| {
-        let each = &mut record.stages[0].session_loop;
-        each.service_us.as_mut().unwrap().lower_bound_from = Some(99.0);
+        let session_loop = &mut record.stages[0].session_loop;
+        session_loop.service_us.as_mut().unwrap().lower_bound_from = Some(99.0);
     };
     // B has the lower latency, and A's latency may be higher than shown.
     bound(&mut a[2]);
@@ -101,10 +101,10 @@ fn a_lower_bound_keeps_only_a_verdict_that_a_higher_value_could_not_change() {
 
 #[test]
 fn two_single_runs_have_no_verdict() {
-    let found = compared(&[run(1, 100.0, 500)], &[run(2, 200.0, 250)]);
-    assert!(found.is_of_single_runs() && !found.is_slower());
-    assert!(found.figures().all(|figure| figure.effect.is_none()));
-    let text = shown(&found);
+    let result = compared(&[run(1, 100.0, 500)], &[run(2, 200.0, 250)]);
+    assert!(result.is_of_single_runs() && !result.is_slower());
+    assert!(result.figures().all(|figure| figure.effect.is_none()));
+    let text = shown(&result);
     assert!(text.contains("verdict      none: at least 4 runs of each are needed"), "{text}");
     assert!(text.contains("one run per side is not enough for a verdict"), "{text}");
     assert!(text.contains("repeat both with --repeat 4"), "{text}");
@@ -114,12 +114,12 @@ fn two_single_runs_have_no_verdict() {
 #[test]
 fn a_difference_of_repeated_runs_is_faster_or_slower() {
     let (a, b) = interleaved(1.1);
-    let found = compared(&a, &b);
-    assert_eq!(found.blocks, NOISE.len());
-    let main = found.figures().next().unwrap();
+    let result = compared(&a, &b);
+    assert_eq!(result.blocks, NOISE.len());
+    let main = result.figures().next().unwrap();
     assert!(main.main && main.figure == Figure::RowsPerS);
     assert_eq!(main.effect.as_ref().unwrap().outcome, Outcome::Faster);
-    assert!(!found.is_slower());
+    assert!(!result.is_slower());
     let reversed = compared(&b, &a);
     assert!(reversed.is_slower());
     assert!(shown(&reversed).contains("B is SLOWER: rows/s -9."), "{}", shown(&reversed));
@@ -128,23 +128,23 @@ fn a_difference_of_repeated_runs_is_faster_or_slower() {
 #[test]
 fn runs_that_differ_by_less_than_the_smallest_relevant_effect_are_equivalent() {
     let (a, b) = interleaved(1.001);
-    let found = compared(&a, &b);
-    let outcome = found.figures().next().unwrap().effect.as_ref().unwrap().outcome;
-    assert_eq!(outcome, Outcome::Equivalent, "{}", shown(&found));
+    let result = compared(&a, &b);
+    let outcome = result.figures().next().unwrap().effect.as_ref().unwrap().outcome;
+    assert_eq!(outcome, Outcome::Equivalent, "{}", shown(&result));
 }
 
 #[test]
 fn four_blocks_have_a_verdict_and_a_note_that_they_were_merged() {
     let (a, b) = interleaved(0.03);
-    let found = compared(&a[..4], &b[..4]);
-    assert!(found.is_slower() && !found.is_inconclusive(), "{}", shown(&found));
+    let result = compared(&a[..4], &b[..4]);
+    assert!(result.is_slower() && !result.is_inconclusive(), "{}", shown(&result));
     let note = "4 blocks are too few for a comparison within them";
-    assert!(found.notes.iter().any(|each| each.starts_with(note)), "{:?}", found.notes);
-    assert!(!compared(&a, &b).notes.iter().any(|each| each.contains("within them")));
+    assert!(result.notes.iter().any(|line| line.starts_with(note)), "{:?}", result.notes);
+    assert!(!compared(&a, &b).notes.iter().any(|line| line.contains("within them")));
     // Too few for a verdict, with and without blocks.
-    let found = compared(&a[..3], &b[..3]);
-    assert!(!found.is_slower() && found.is_inconclusive());
-    let text = shown(&found);
+    let result = compared(&a[..3], &b[..3]);
+    assert!(!result.is_slower() && result.is_inconclusive());
+    let text = shown(&result);
     assert!(
         text.contains("verdict      inconclusive: too few runs\n")
             && text.contains("to decide    about 1 more run of each ("),
@@ -159,10 +159,10 @@ fn an_inconclusive_verdict_shows_no_effect() {
     for (run, thousands) in a.iter_mut().chain(&mut b).zip(levels.iter().cycle().step_by(2)) {
         run.stages[0].throughput.rows_per_s = thousands * 1e3;
     }
-    let found = compared(&a, &b);
-    let lines = verdict_lines(&found);
+    let groups = compared(&a, &b);
+    let lines = verdict_lines(&groups);
     assert!(lines[0].0.starts_with("inconclusive: rows/s may differ by -"), "{lines:?}");
-    let undecided = found.undecided.unwrap();
+    let undecided = groups.undecided.unwrap();
     assert!(undecided.further_runs.unwrap() > 1 && undecided.certain.is_empty(), "{undecided:?}");
     // Both sides, each run with its warm-up and the time around it.
     let run = &a[0];
@@ -187,12 +187,12 @@ fn an_undecided_main_figure_hides_no_certain_difference() {
         let neighbors = Neighbors { cpu_share: Some(0.4), ..Neighbors::default() };
         run.stages[0].neighbors = Some(neighbors);
     }
-    let found = compared(&a, &b);
-    let undecided = found.undecided.as_ref().unwrap();
-    assert!(found.is_inconclusive() && undecided.others_cpu == Some(0.4), "{undecided:?}");
+    let groups = compared(&a, &b);
+    let undecided = groups.undecided.as_ref().unwrap();
+    assert!(groups.is_inconclusive() && undecided.others_cpu == Some(0.4), "{undecided:?}");
     let p50 = undecided.certain.iter().find(|certain| certain.name == "p50").unwrap();
     assert!(!p50.is_worse, "{p50:?}");
-    let text = shown(&found);
+    let text = shown(&groups);
     assert!(text.contains("certain      p50 -50.0%"), "{text}");
     assert!(text.contains("(other processes used 40% of its CPU)"), "{text}");
 }
@@ -219,11 +219,11 @@ fn the_markdown_of_a_comparison() {
 }
 
 #[test]
-fn percentiles_of_a_group_are_means_that_belong_to_the_ratio_or_those_of_its_merged_histograms() {
+fn percentiles_of_a_group_match_the_ratio_or_its_merged_histograms() {
     let a = [run(1, 100.0, 100), run(3, 100.0, 300)];
     let p50 = |b: &[Record]| {
-        let found = compared(&a, b);
-        let p50 = found.figures().find(|figure| figure.name == "p50").unwrap();
+        let result = compared(&a, b);
+        let p50 = result.figures().find(|figure| figure.name == "p50").unwrap();
         (p50.a.unwrap(), p50.b.unwrap(), p50.effect.as_ref().map(|effect| effect.ratio))
     };
     let (value, other, ratio) = p50(&[run(2, 100.0, 100), run(4, 100.0, 500)]);
@@ -236,19 +236,19 @@ fn percentiles_of_a_group_are_means_that_belong_to_the_ratio_or_those_of_its_mer
 
 #[test]
 fn a_percentile_with_too_few_samples_is_not_shown() {
-    let few = |number| {
-        let mut record = run(number, 100.0, 500);
+    let few = |position| {
+        let mut record = run(position, 100.0, 500);
         let mut histogram = Histogram::new().unwrap();
         for _ in 0..300 {
             histogram.record(Nanos(500_000));
         }
-        let each = &mut record.stages[0].session_loop;
-        each.histogram = Some(histogram.stored().unwrap());
-        each.service_us = Some(histogram.summary().unwrap());
+        let session_loop = &mut record.stages[0].session_loop;
+        session_loop.histogram = Some(histogram.stored().unwrap());
+        session_loop.service_us = Some(histogram.summary().unwrap());
         record
     };
-    let found = compared(&[few(1)], &[few(2)]);
-    let names: Vec<_> = found.figures().map(|figure| figure.name.as_str()).collect();
+    let result = compared(&[few(1)], &[few(2)]);
+    let names: Vec<_> = result.figures().map(|figure| figure.name.as_str()).collect();
     assert_eq!(names, ["rows/s", "p50"]);
 }
 
@@ -256,13 +256,13 @@ fn a_percentile_with_too_few_samples_is_not_shown() {
 fn invalid_runs_are_left_out_and_named() {
     let (a, mut b) = interleaved(1.1);
     b[2].verdict.valid = false;
-    let found = compared(&a, &b);
-    assert_eq!(found.b.left_out, [b[2].id.to_string()]);
-    assert_eq!(found.b.runs.len(), NOISE.len() - 1);
+    let result = compared(&a, &b);
+    assert_eq!(result.b.left_out, [b[2].id.to_string()]);
+    assert_eq!(result.b.runs.len(), NOISE.len() - 1);
     assert!(
-        found.notes.iter().any(|note| note.starts_with("1 run of B left out")),
+        result.notes.iter().any(|note| note.starts_with("1 run of B left out")),
         "{:?}",
-        found.notes
+        result.notes
     );
 }
 
@@ -270,19 +270,19 @@ fn invalid_runs_are_left_out_and_named() {
 fn groups_measured_one_after_the_other_have_a_note() {
     let runs = |first: u32| -> Vec<Record> {
         (first..first + 4)
-            .map(|number| run(number, 100.0 + f64::from(number) / 10.0, 500))
+            .map(|position| run(position, 100.0 + f64::from(position) / 10.0, 500))
             .collect()
     };
     let one_after_the_other = compared(&runs(1), &runs(5));
     let note = "the groups were measured one after the other";
-    assert!(one_after_the_other.notes.iter().any(|each| each.starts_with(note)));
+    assert!(one_after_the_other.notes.iter().any(|line| line.starts_with(note)));
     let (a, b) = interleaved(1.0);
-    assert!(!compared(&a, &b).notes.iter().any(|each| each.starts_with(note)));
+    assert!(!compared(&a, &b).notes.iter().any(|line| line.starts_with(note)));
 }
 
 #[test]
 fn keys_of_runs_show_what_cannot_be_compared() {
-    let key = |number: usize| RunKey { id: number.to_string(), workload: "rows".to_owned() };
+    let key = |position: usize| RunKey { id: position.to_string(), workload: "rows".to_owned() };
     let keys = |numbers: Range<usize>| numbers.map(key).collect::<Vec<_>>();
     assert_eq!(require_comparable(&keys(0..1), &keys(1..RUNS_MAX)).unwrap(), "rows");
     let error = require_comparable(&keys(0..1), &keys(1..RUNS_MAX + 1)).unwrap_err();
@@ -325,14 +325,15 @@ fn a_page_compares_two_selections_or_two_labels() {
     };
     let of_two = lead(&[("x".to_owned(), a.clone()), ("y".to_owned(), b.clone())]);
     assert!(of_two.unwrap().starts_with("B is FASTER"));
-    let each = |label: &str, runs: &[Record]| -> Vec<(String, Vec<Record>)> {
+    let one_by_one = |label: &str, runs: &[Record]| -> Vec<(String, Vec<Record>)> {
         let named = |run: &Record| Record { label: Some(label.to_owned()), ..run.clone() };
         runs.iter().map(|run| (run.id.to_string(), vec![named(run)])).collect()
     };
     // Ticked in any order.
-    let ticked = [each("new", &b), each("old", &a)].concat();
+    let ticked = [one_by_one("new", &b), one_by_one("old", &a)].concat();
     assert!(lead(&ticked).unwrap().starts_with("B is FASTER"));
-    let three = [each("new", &b), each("old", &a[..4]), each("other", &a[4..])].concat();
+    let three =
+        [one_by_one("new", &b), one_by_one("old", &a[..4]), one_by_one("other", &a[4..])].concat();
     assert_eq!(lead(&three), None);
 }
 
@@ -361,15 +362,15 @@ fn a_build_that_costs_speed_is_noted_if_the_servers_differ() {
 #[test]
 fn runs_that_include_a_warm_up_have_a_note() {
     let (mut a, b) = interleaved(1.0);
-    let cold = |number: u64| riops_model::record::Point {
+    let cold = |position: u64| riops_model::record::Point {
         seconds: 1.0,
-        rows: if number < 4 { 50_000 } else { 100_000 + number * 37 % 500 },
+        rows: if position < 4 { 50_000 } else { 100_000 + position * 37 % 500 },
         ..riops_model::record::Point::default()
     };
     a[0].stages[0].session_loop.series = (0..20).map(cold).collect();
     let notes = compared(&a, &b).notes;
     let note = "in 1 of 8 runs of A, the measurement includes a warm-up that changes the rate by more than 2.0%";
-    assert!(notes.iter().any(|each| each.starts_with(note)), "{notes:?}");
+    assert!(notes.iter().any(|line| line.starts_with(note)), "{notes:?}");
 }
 
 /// Returns a run of another tool with the same results.
@@ -421,29 +422,32 @@ fn an_imported_run_is_compared_with_one_that_counts_the_same() {
 
 #[test]
 fn the_commands_of_the_same_script_are_compared() {
-    let command = |number: usize, title: &str, mean: f64| CommandRecord {
+    let command = |position: usize, title: &str, mean: f64| CommandRecord {
         script: 1,
-        number,
+        number: position,
         title: title.to_owned(),
         is_measured: true,
         service_us: Some(LatencySummary { mean, ..example_latency() }),
         ..CommandRecord::default()
     };
-    let of = |number: u32, mean: f64| {
-        let mut record = run(number, 100.0, 500);
+    let with_commands = |position: u32, mean: f64| {
+        let mut record = run(position, 100.0, 500);
         record.stages[0].session_loop.commands = vec![
             command(2, "update accounts set balance = 1;", mean),
-            command(3, "end;", 50.0 + f64::from(number)),
+            command(3, "end;", 50.0 + f64::from(position)),
         ];
         record
     };
-    let a: Vec<_> = (0..4).map(|number| of(1 + 2 * number, 100.0 + f64::from(number))).collect();
-    let mut b: Vec<_> =
-        (0..4).map(|number| of(2 + 2 * number, 400.0 + f64::from(number))).collect();
-    let found = compared(&a, &b);
-    let names: Vec<_> = found.figures().map(|figure| figure.name.clone()).skip(4).collect();
+    let a: Vec<_> = (0..4)
+        .map(|position| with_commands(1 + 2 * position, 100.0 + f64::from(position)))
+        .collect();
+    let mut b: Vec<_> = (0..4)
+        .map(|position| with_commands(2 + 2 * position, 400.0 + f64::from(position)))
+        .collect();
+    let result = compared(&a, &b);
+    let names: Vec<_> = result.figures().map(|figure| figure.name.clone()).skip(4).collect();
     assert_eq!(names, ["command 2 mean: update accounts set bala…", "command 3 mean: end;"]);
-    let first = found.figures().nth(4).unwrap();
+    let first = result.figures().nth(4).unwrap();
     assert_eq!(first.effect.as_ref().unwrap().outcome, Outcome::Slower);
     // Another script: its commands are others.
     b[0].stages[0].session_loop.commands[0].title = "delete from accounts;".to_owned();
@@ -457,16 +461,16 @@ fn example_latency() -> LatencySummary {
 #[test]
 fn a_page_draws_the_runs_the_time_and_the_percentiles_and_a_text_does_not() {
     let (a, b) = interleaved(1.1);
-    let mut found = compared(&a, &b);
+    let mut result = compared(&a, &b);
     let part = |part, change_us| {
         let (a_us, b_us) = (100.0, 100.0 + change_us);
         PartChange { part, a_us, b_us, change_us, interval: None, is_cause: true, beside: vec![] }
     };
     let parts =
         vec![part(TimePart::Lock, -250.0), part(TimePart::Cpu, 40.0), part(TimePart::Wal, 2.0)];
-    found.stages[0].time =
+    result.stages[0].time =
         Some(TimeChange { a_us: 1_000.0, b_us: 800.0, parts, candidates: vec![] });
-    let findings = comparison(&found);
+    let findings = comparison(&result);
     let charts: Vec<_> = findings.results.charts().collect();
     let titles: Vec<_> = charts.iter().map(|chart| chart.title.as_str()).collect();
     assert_eq!(titles, ["Runs", "Time of a transaction", "Latency by percentile"]);
@@ -491,6 +495,6 @@ fn a_page_draws_the_runs_the_time_and_the_percentiles_and_a_text_does_not() {
     for chart in charts {
         chart_png(chart, "").unwrap();
     }
-    let text = shown(&found);
+    let text = shown(&result);
     assert!(titles.iter().all(|title| !text.contains(title)), "{text}");
 }

@@ -31,27 +31,28 @@ pub fn warmed_text(warmed: &Warmed) -> String {
 
 /// Returns a line for each check, and the result.
 pub fn checks_text(checks: &[Check]) -> String {
-    let lines = checks.iter().map(|Check { name, expected, found, held, unknown, .. }| {
-        let verdict = match (unknown, held) {
-            (true, _) => "unknown",
-            (false, true) => "ok    ",
-            (false, false) => "WRONG ",
-        };
-        one_line(&format!("{verdict} {name}: expected {expected}, found {found}")).into_owned()
-    });
+    let lines =
+        checks.iter().map(|Check { name, expected, found: actual, held, unknown, .. }| {
+            let verdict = match (unknown, held) {
+                (true, _) => "unknown",
+                (false, true) => "ok    ",
+                (false, false) => "WRONG ",
+            };
+            one_line(&format!("{verdict} {name}: expected {expected}, found {actual}")).into_owned()
+        });
     let all = number_of(checks.len() as u64, "check");
-    let number = |is: fn(&&Check) -> bool| checks.iter().filter(is).count();
-    let unknown = number(|check| check.unknown);
-    let result = match number(|check| !check.held && !check.unknown) {
+    let count_of = |is: fn(&&Check) -> bool| checks.iter().filter(is).count();
+    let unknown = count_of(|check| check.unknown);
+    let result = match count_of(|check| !check.held && !check.unknown) {
         0 if unknown == 0 => format!("all {all} passed"),
         0 => format!("{} of {all} passed", checks.len() - unknown),
         failed => format!("{failed} of {all} FAILED"),
     };
-    let unresolved = number(|check| check.unresolved > 0);
+    let unresolved = count_of(|check| check.unresolved > 0);
     let others =
         [(unknown, "unknown"), (unresolved, "with changes whose outcome remains unresolved (±)")];
-    let others = others.into_iter().filter(|(number, _)| *number > 0);
-    let others = others.map(|(number, what)| format!("{number} {what}"));
+    let others = others.into_iter().filter(|(value, _)| *value > 0);
+    let others = others.map(|(value, what)| format!("{value} {what}"));
     let last = joined(std::iter::once(result).chain(others), ", ");
     joined(lines.chain([last, String::new()]), "\n")
 }
@@ -64,8 +65,8 @@ pub fn dropped_text(workload: &str, dropped: &Dropped) -> String {
             one_line(schema)
         );
     }
-    let number = Some(dropped.tables.len() as u64).filter(|&number| number > 0);
-    let tables = number.map(|number| number_of(number, "table"));
+    let table_count = Some(dropped.tables.len() as u64).filter(|&table_count| table_count > 0);
+    let tables = table_count.map(|table_count| number_of(table_count, "table"));
     let database = dropped.database.then(|| "the database riops_cbc".to_owned());
     let parts = joined(database.into_iter().chain(tables), " and ");
     if parts.is_empty() {
@@ -80,10 +81,10 @@ mod tests {
 
     #[test]
     fn names_failed_unknown_and_unresolved_checks() {
-        let check = |expected: &str, found: u32, held, unresolved, unknown| Check {
+        let check = |expected: &str, actual: u32, held, unresolved, unknown| Check {
             name: "sum".to_owned(),
             expected: expected.to_owned(),
-            found: found.to_string(),
+            found: actual.to_string(),
             held,
             unresolved,
             unknown,

@@ -8,32 +8,34 @@ use riops_model::units::format::{bytes_text, count, duration_us, percent, rate};
 const GB: f64 = 1e9;
 
 /// The diagnosis of a server and of this client.
-pub fn diagnosis_document(found: &Diagnosis) -> Document {
+pub fn diagnosis_document(diagnosis: &Diagnosis) -> Document {
     let mut document = Document::default();
-    let server = &found.server;
+    let server = &diagnosis.server;
     document.line("server", format!("{} {}", server.flavor, server.version));
     document.line("", &server.version_text);
-    document.line("database", format!("{} on {}", found.database, found.address));
-    document.line("encryption", found.encryption.as_deref().unwrap_or("none"));
-    document.lines("pooler", found.pooler.as_ref().map(ToString::to_string));
-    let [min, median] = [found.round_trip_min_us, found.round_trip_median_us].map(duration_us);
+    document.line("database", format!("{} on {}", diagnosis.database, diagnosis.address));
+    document.line("encryption", diagnosis.encryption.as_deref().unwrap_or("none"));
+    document.lines("pooler", diagnosis.pooler.as_ref().map(ToString::to_string));
+    let [min, median] =
+        [diagnosis.round_trip_min_us, diagnosis.round_trip_median_us].map(duration_us);
     document.line("round trip", format!("min {min} · median {median}"));
     // Without the sign of a rounding error: "-0.000 s".
-    let offset_s = if found.clock_offset_s.abs() < 0.000_5 { 0.0 } else { found.clock_offset_s };
+    let offset_s =
+        if diagnosis.clock_offset_s.abs() < 0.000_5 { 0.0 } else { diagnosis.clock_offset_s };
     document.line("clock", format!("{offset_s:+.3} s relative to this client"));
     let free = |bytes| format!("{:.1} GB free for the server's data", bytes as f64 / GB);
-    document.lines("disk", found.disk_free_bytes.map(free));
-    document.lines("dataset", found.dataset.as_ref().map(ToString::to_string));
+    document.lines("disk", diagnosis.disk_free_bytes.map(free));
+    document.lines("dataset", diagnosis.dataset.as_ref().map(ToString::to_string));
     document.gap();
-    let settings = found.settings.iter().map(|(name, value)| format!("{name} = {value}"));
+    let settings = diagnosis.settings.iter().map(|(name, value)| format!("{name} = {value}"));
     document.lines("settings", settings);
     document.gap();
-    client(&mut document, found);
+    client(&mut document, diagnosis);
     document.gap();
-    if found.findings.is_empty() {
+    if diagnosis.findings.is_empty() {
         document.line("findings", "none");
     }
-    for finding in &found.findings {
+    for finding in &diagnosis.findings {
         let label = match finding.level {
             Level::Warning => "WARNING",
             Level::Note => "note",
@@ -43,8 +45,8 @@ pub fn diagnosis_document(found: &Diagnosis) -> Document {
     document
 }
 
-fn client(document: &mut Document, found: &Diagnosis) {
-    let machine = &found.client;
+fn client(document: &mut Document, diagnosis: &Diagnosis) {
+    let machine = &diagnosis.client;
     document.line("client", format!("{}, {}", machine.host, machine.kernel));
     let model = machine.cpu_model.as_deref().unwrap_or("unknown model");
     let governor = machine.cpu_governor.as_ref();
@@ -53,32 +55,35 @@ fn client(document: &mut Document, found: &Diagnosis) {
     document.line("", format!("{:.1} GB of memory", machine.memory_bytes as f64 / GB));
     let virtualization = machine.virtualization.as_ref();
     document.lines("", virtualization.map(|name| format!("virtualization: {name}")));
-    let limit = |number: Option<u64>| number.map_or_else(|| "unlimited".to_owned(), count);
-    let [files, ports] = [found.limits.files, found.limits.ports].map(limit);
-    let clock = found.limits.clock_source.as_deref().unwrap_or("unknown");
+    let limit = |value: Option<u64>| value.map_or_else(|| "unlimited".to_owned(), count);
+    let [files, ports] = [diagnosis.limits.files, diagnosis.limits.ports].map(limit);
+    let clock = diagnosis.limits.clock_source.as_deref().unwrap_or("unknown");
     document.line("limits", format!("{files} open files, {ports} local ports, clock {clock}"));
 }
 
 /// The maximum throughput of the client.
-pub fn calibration_document(found: &Calibration) -> Document {
+pub fn calibration_document(calibration: &Calibration) -> Document {
     let mut document = Document::default();
-    let Calibration { sessions, workers, .. } = found;
-    let [per_s, per_cpu] = [found.transactions_per_s, found.transactions_per_s_and_cpu].map(rate);
+    let Calibration { sessions, workers, .. } = calibration;
+    let [per_s, per_cpu] =
+        [calibration.transactions_per_s, calibration.transactions_per_s_and_cpu].map(rate);
     let text = format!(
         "{per_s} transactions/s with {sessions} sessions on {workers} workers, against a null server"
     );
     document.line("client", text);
-    let each = duration_us(found.cpu_us_per_transaction);
-    let text = format!("{each} per transaction: at most {per_cpu} transactions/s per processor");
+    let cpu_time = duration_us(calibration.cpu_us_per_transaction);
+    let text =
+        format!("{cpu_time} per transaction: at most {per_cpu} transactions/s per processor");
     document.line("CPU", text);
-    let ends =
-        |of: &LatencySummary| format!("p50 {} · p99 {}", duration_us(of.p50), duration_us(of.p99));
-    let service = found.service_us.as_ref().map(ends);
+    let ends = |latency: &LatencySummary| {
+        format!("p50 {} · p99 {}", duration_us(latency.p50), duration_us(latency.p99))
+    };
+    let service = calibration.service_us.as_ref().map(ends);
     let minimum = |ends| format!("{ends}: the minimum of every latency measured here");
     document.lines("latency", service.map(minimum));
-    let stalls = found.away_us.as_ref().map(ends);
+    let stalls = calibration.away_us.as_ref().map(ends);
     document.lines("stalls", stalls.map(|ends| format!("poll-loop {ends}")));
-    let used = percent(found.cpu_us_per_transaction * found.transactions_per_s / 1e6);
+    let used = percent(calibration.cpu_us_per_transaction * calibration.transactions_per_s / 1e6);
     let text =
         format!("client and null server shared this machine; the workers used {used} of one CPU");
     document.line("note", text);
@@ -86,20 +91,20 @@ pub fn calibration_document(found: &Calibration) -> Document {
 }
 
 /// The maximum rates of a device.
-pub fn disk_document(found: &DiskLimit, server_options: &str) -> Document {
+pub fn disk_document(limit: &DiskLimit, server_options: &str) -> Document {
     let mut document = Document::default();
-    let DiskLimit { device, tool, .. } = found;
-    let (file, time) = (bytes_text(found.file_bytes), duration_us(found.seconds * 1e6));
+    let DiskLimit { device, tool, .. } = limit;
+    let (file, time) = (bytes_text(limit.file_bytes), duration_us(limit.seconds * 1e6));
     let text =
         format!("{device}, measured by {tool} with direct I/O: a file of {file}, {time} per test");
     document.line("device", text);
     let lines = [
-        ("sequential", "read", &found.sequential_read, "1 MiB, queue depth 16"),
-        ("", "write", &found.sequential_write, "1 MiB, queue depth 16"),
-        ("random", "read", &found.random_read, "8 kB, queue depth 64"),
-        ("", "write", &found.random_write, "8 kB, queue depth 64"),
+        ("sequential", "read", &limit.sequential_read, "1 MiB, queue depth 16"),
+        ("", "write", &limit.sequential_write, "1 MiB, queue depth 16"),
+        ("random", "read", &limit.random_read, "8 kB, queue depth 64"),
+        ("", "write", &limit.random_write, "8 kB, queue depth 64"),
     ];
-    let synchronized = found.synchronized_write.as_ref();
+    let synchronized = limit.synchronized_write.as_ref();
     let synchronized =
         synchronized.map(|rate| ("sync", "write", rate, "8 kB, fdatasync after each, p99 of it"));
     for (label, side, rate_of, how) in lines.into_iter().chain(synchronized) {
@@ -128,7 +133,7 @@ mod tests {
 
     #[test]
     fn diagnosis_with_findings_at_the_end() {
-        let found = Diagnosis {
+        let diagnosis = Diagnosis {
             server: ServerFacts {
                 flavor: Flavor::default(),
                 version: "18.6".to_owned(),
@@ -173,12 +178,12 @@ mod tests {
                 },
             ],
         };
-        insta::assert_snapshot!(document_text(&diagnosis_document(&found), 80));
+        insta::assert_snapshot!(document_text(&diagnosis_document(&diagnosis), 80));
     }
 
     #[test]
     fn calibration_with_the_cpu_time_of_a_transaction() {
-        let found = Calibration {
+        let calibration = Calibration {
             sessions: 2,
             workers: 2,
             seconds: 3.0,
@@ -188,6 +193,6 @@ mod tests {
             service_us: None,
             away_us: None,
         };
-        insta::assert_snapshot!(document_text(&calibration_document(&found), 80));
+        insta::assert_snapshot!(document_text(&calibration_document(&calibration), 80));
     }
 }

@@ -1,7 +1,7 @@
 //! Experiments before and beside their results: what is planned, and which are stored.
 
 use crate::render::table::table_lines;
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::record::Note;
 use riops_model::study::{Between, Experiment, Reset, Study, start_line};
 use riops_model::summary::ExperimentSummary;
@@ -51,21 +51,22 @@ pub fn experiments_table(
     experiments: &[ExperimentSummary],
     is_measured: impl Fn(&str) -> bool,
 ) -> Table {
-    Table::of("experiments", experiments, |each| {
-        let id = Cell::from(short_id(&each.id)).with_link(format!("/experiments/{}", each.id));
-        let state = match (each.finished_at, is_measured(&each.id)) {
+    Table::from_items("experiments", experiments, |experiment| {
+        let id = Cell::from(short_id(&experiment.id))
+            .with_link(format!("/experiments/{}", experiment.id));
+        let state = match (experiment.finished_at, is_measured(&experiment.id)) {
             (_, true) => "in progress",
             (Some(_), false) => "finished",
             (None, false) => "unfinished",
         };
         [
-            (word("id"), id),
-            (word("created"), to_the_minute(&each.created_at.to_string()).into()),
-            (word("kind"), each.kind.as_str().into()),
-            (word("name"), each.name.as_str().into()),
-            (number("runs"), count(each.runs).into()),
-            (word("state"), state.into()),
-            (word("note"), Note::newest_line(&each.notes).unwrap_or_default().into()),
+            (text_column("id"), id),
+            (text_column("created"), to_the_minute(&experiment.created_at.to_string()).into()),
+            (text_column("kind"), experiment.kind.as_str().into()),
+            (text_column("name"), experiment.name.as_str().into()),
+            (number_column("runs"), count(experiment.runs).into()),
+            (text_column("state"), state.into()),
+            (text_column("note"), Note::newest_line(&experiment.notes).unwrap_or_default().into()),
         ]
     })
 }

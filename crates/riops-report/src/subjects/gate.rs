@@ -6,7 +6,7 @@ use crate::document::{Badge, Findings, Tone};
 use crate::effect::{IntervalColumn, change_text, outcome_text};
 use crate::render::markdown::findings_markdown;
 use crate::sections::undecided::{Counted, certain_text, to_decide};
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::stats::RatioInterval;
 use riops_model::study::{GateRow, GateVerdict, GateView, GateWorkload};
 use riops_model::units::format::{duration_us, joined, number_of, percent, short_id};
@@ -17,11 +17,11 @@ const COMMENT_MAX: usize = 65_536;
 
 /// Returns the document of the result.
 pub fn gate(view: &GateView) -> Findings {
-    let mut found = with_figures(view, |_| true);
+    let mut findings = with_figures(view, |_| true);
     if let [only] = view.workloads.as_slice() {
-        found.id.clone_from(&only.experiment);
+        findings.id.clone_from(&only.experiment);
     }
-    found
+    findings
 }
 
 /// Returns the result as Markdown for a comment: if it is too long, only with the figures of the workloads that are not passed.
@@ -46,44 +46,48 @@ pub fn gate_markdown(view: &GateView) -> String {
 fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Findings {
     let [base, head] = &view.variants;
     let (verdict, tone) = verdict_text(view.verdict);
-    let mut found = Findings {
+    let mut findings = Findings {
         badge: Some(Badge { text: verdict.to_owned(), tone }),
         ..Findings::new(format!("riops gate: {verdict} · {head} against {base}"))
     };
     let shown = view.workloads.iter().filter(|workload| is_shown(workload));
     let rows = shown.flat_map(|workload| workload.figures.iter().map(move |row| (workload, row)));
-    let intervals = IntervalColumn::of(rows.clone().filter_map(|(_, row)| interval_of(row)));
-    found.results.table(Table::of("figures", rows, |(workload, row)| {
+    let intervals =
+        IntervalColumn::for_intervals(rows.clone().filter_map(|(_, row)| interval_of(row)));
+    findings.results.table(Table::from_items("figures", rows, |(workload, row)| {
         let [base, head] = row.values.map(|value| row.figure.text(value));
         let against = row.against.as_ref();
         let outcome = against.and_then(|against| against.outcome);
         [
-            (word("workload"), workload.name.as_str().into()),
-            (word("figure"), row.figure.heading().into()),
-            (number("base"), base.into()),
-            (number("head"), head.into()),
-            (number("change"), change(row)),
-            (number(&intervals.title), interval_of(row).map(|of| intervals.text(of)).into()),
-            (number("visible"), row.visible().map(percent).into()),
-            (word("verdict"), outcome.map(outcome_text).into()),
+            (text_column("workload"), workload.name.as_str().into()),
+            (text_column("figure"), row.figure.heading().into()),
+            (number_column("base"), base.into()),
+            (number_column("head"), head.into()),
+            (number_column("change"), change(row)),
+            (
+                number_column(&intervals.title),
+                interval_of(row).map(|interval| intervals.text(interval)).into(),
+            ),
+            (number_column("visible"), row.visible().map(percent).into()),
+            (text_column("verdict"), outcome.map(outcome_text).into()),
         ]
     }));
     for workload in &view.workloads {
         let (_, tone) = verdict_text(workload.verdict);
-        found.conclusion.toned(&workload.name, text_of(workload), tone);
+        findings.conclusion.toned(&workload.name, text_of(workload), tone);
     }
-    found.conclusion.toned("verdict", format!("{verdict}: {head} against {base}"), tone);
-    found.conclusion.lines("note", view.exit.clone());
+    findings.conclusion.toned("verdict", format!("{verdict}: {head} against {base}"), tone);
+    findings.conclusion.lines("note", view.exit.clone());
     let error = format!(
         "differences below {} are not relevant; a false verdict has a probability of at most {}, over all workloads, figures and looks",
         percent(view.effect),
         percent(view.error)
     );
-    found.conditions.line("method", error);
-    found.conditions.line("time", duration_us(view.seconds * 1e6));
-    let experiments = view.workloads.iter().map(|each| short_id(&each.experiment));
-    found.conditions.line("experiments", joined(experiments, ", "));
-    found
+    findings.conditions.line("method", error);
+    findings.conditions.line("time", duration_us(view.seconds * 1e6));
+    let experiments = view.workloads.iter().map(|workload| short_id(&workload.experiment));
+    findings.conditions.line("experiments", joined(experiments, ", "));
+    findings
 }
 
 fn interval_of(row: &GateRow) -> Option<RatioInterval> {
@@ -109,9 +113,9 @@ pub(crate) fn verdict_text(verdict: GateVerdict) -> (&'static str, Tone) {
 /// The verdict on a workload, its reason, and what happened to its runs.
 fn text_of(workload: &GateWorkload) -> String {
     let (verdict, _) = verdict_text(workload.verdict);
-    let disturbed = |number: usize, what: &str| match number {
+    let disturbed = |count: usize, what: &str| match count {
         0 => String::new(),
-        _ => format!(", {number} of them disturbed and {what}"),
+        _ => format!(", {count} of them disturbed and {what}"),
     };
     let repeated = disturbed(workload.repeated, "repeated");
     let used = disturbed(workload.disturbed, "used all the same");
@@ -129,8 +133,9 @@ fn text_of(workload: &GateWorkload) -> String {
 /// Returns the result as `JUnit` XML, a test case for each workload. A workload without a decision is a failure if `fails`,
 /// otherwise skipped.
 pub fn gate_junit(view: &GateView, fails: bool) -> String {
-    let count =
-        |verdict: GateVerdict| view.workloads.iter().filter(|each| each.verdict == verdict).count();
+    let count = |verdict: GateVerdict| {
+        view.workloads.iter().filter(|workload| workload.verdict == verdict).count()
+    };
     let open = count(GateVerdict::Inconclusive);
     let failures = count(GateVerdict::Slower) + if fails { open } else { 0 };
     let (errors, skipped) = (count(GateVerdict::Failed), if fails { 0 } else { open });
@@ -254,17 +259,17 @@ mod tests {
 
     #[test]
     fn the_worst_workload_decides_and_each_form_says_why() {
-        let found = view(vec![
+        let result = view(vec![
             workload("oltp \"a\"", GateVerdict::NotSlower),
             workload("rows", GateVerdict::Slower),
             workload("point", GateVerdict::Inconclusive),
         ]);
-        assert_eq!(found.verdict, GateVerdict::Slower);
-        insta::assert_snapshot!(gate_markdown(&found));
-        insta::assert_snapshot!(gate_junit(&found, false));
-        insta::assert_snapshot!(gate_annotations(&found, true));
-        assert!(gate_junit(&found, true).contains("failures=\"2\""));
-        let text = document_text(&gate(&found).conclusion, 200);
+        assert_eq!(result.verdict, GateVerdict::Slower);
+        insta::assert_snapshot!(gate_markdown(&result));
+        insta::assert_snapshot!(gate_junit(&result, false));
+        insta::assert_snapshot!(gate_annotations(&result, true));
+        assert!(gate_junit(&result, true).contains("failures=\"2\""));
+        let text = document_text(&gate(&result).conclusion, 200);
         assert!(
             text.contains(
                 "SLOWER: ended after 4 blocks · 18 runs, 2 of them disturbed and repeated"

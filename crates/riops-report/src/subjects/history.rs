@@ -7,7 +7,7 @@ use crate::document::{Document, Findings, Tone};
 use crate::effect::change_text;
 use crate::sections::why::why;
 use crate::subjects::gate::verdict_text;
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::Figure;
 use riops_model::study::{GateVerdict, HistoryChange, HistoryPoint, HistorySeries};
 use riops_model::units::format::{bounded, number_of, short_id, to_the_minute};
@@ -20,26 +20,26 @@ const MARK_MAX: usize = 24;
 /// level is slower.
 pub fn history_document(series: &[HistorySeries], judged: bool) -> Document {
     let mut document = Document::default();
-    for (position, each) in series.iter().enumerate() {
+    for (position, line) in series.iter().enumerate() {
         if position > 0 {
             document.gap();
         }
-        document.title(format!("{}: {}", each.name, each.figure.name()));
+        document.title(format!("{}: {}", line.name, line.figure.name()));
         document.gap();
-        document.table(table(each, &|point| short_id(&point.run).into()));
+        document.table(table(line, &|point| short_id(&point.run).into()));
         document.gap();
-        if each.changes.is_empty() {
-            document.line("changes", without_changes(each));
+        if line.changes.is_empty() {
+            document.line("changes", without_changes(line));
         }
-        for (position, change) in each.changes.iter().enumerate() {
-            document.line(if position == 0 { "changes" } else { "" }, change_line(each, change));
+        for (position, change) in line.changes.iter().enumerate() {
+            document.line(if position == 0 { "changes" } else { "" }, change_line(line, change));
             if let Some(time) = &change.time {
                 why(&mut document, time);
             }
         }
-        document.lines("new era", eras(each));
+        document.lines("new era", eras(line));
         if judged {
-            let (text, tone) = verdict_line(each);
+            let (text, tone) = verdict_line(line);
             document.toned("verdict", text, tone);
         }
     }
@@ -52,19 +52,21 @@ pub fn history_findings(
     series: &[HistorySeries],
     address: &dyn Fn(&str) -> String,
 ) -> Findings {
-    let mut found = Findings::new(format!("History of {label}"));
-    for (number, each) in series.iter().enumerate() {
-        if each.points.len() > 1 {
-            found.results.chart(Chart { title: each.name.clone(), ..history_chart(number, each) });
+    let mut findings = Findings::new(format!("History of {label}"));
+    for (position, line) in series.iter().enumerate() {
+        if line.points.len() > 1 {
+            findings
+                .results
+                .chart(Chart { title: line.name.clone(), ..history_chart(position, line) });
         }
         let linked =
-            table(each, &|point| Cell::from(short_id(&point.run)).with_link(address(&point.run)));
-        found.results.table(Table { title: each.name.clone(), ..linked });
-        let changes = each.changes.iter().map(|change| change_line(each, change));
-        found.conclusion.lines(&each.name, changes);
-        found.conclusion.lines("new era", eras(each));
+            table(line, &|point| Cell::from(short_id(&point.run)).with_link(address(&point.run)));
+        findings.results.table(Table { title: line.name.clone(), ..linked });
+        let changes = line.changes.iter().map(|change| change_line(line, change));
+        findings.conclusion.lines(&line.name, changes);
+        findings.conclusion.lines("new era", eras(line));
     }
-    found
+    findings
 }
 
 /// Returns the text of a series without changes.
@@ -105,17 +107,17 @@ fn verdict_line(series: &HistorySeries) -> (String, Tone) {
 
 fn table(series: &HistorySeries, id: &dyn Fn(&HistoryPoint) -> Cell) -> Table {
     let largest = series.points.iter().map(|point| point.value).fold(f64::MIN_POSITIVE, f64::max);
-    Table::of("runs", series.points.iter().enumerate(), |(index, point)| {
+    Table::from_items("runs", series.points.iter().enumerate(), |(index, point)| {
         let change = series.changes.iter().find(|change| change.index == index);
         let begins_era = index > 0 && point.acknowledged.is_some();
         let change = change.map(verdict).or(begins_era.then(|| "new era".to_owned()));
         let value = Cell::from(bounded(series.figure.text(point.value), point.at_least));
         [
-            (word("id"), id(point)),
-            (word("started (UTC)"), to_the_minute(&point.started_at).into()),
-            (number(series.figure.name()).drawn(), value.with_bar(point.value / largest)),
-            (word("change"), change.unwrap_or_default().into()),
-            (word("status"), point.marks.clone().unwrap_or_default().into()),
+            (text_column("id"), id(point)),
+            (text_column("started (UTC)"), to_the_minute(&point.started_at).into()),
+            (number_column(series.figure.name()).drawn(), value.with_bar(point.value / largest)),
+            (text_column("change"), change.unwrap_or_default().into()),
+            (text_column("status"), point.marks.clone().unwrap_or_default().into()),
         ]
     })
 }
@@ -129,7 +131,8 @@ fn verdict(change: &HistoryChange) -> String {
 fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
     let point = series.points.get(change.index);
     let at = point.map_or_else(String::new, |point| to_the_minute(&point.started_at));
-    let [before, after] = [change.mean_before, change.mean_after].map(|of| series.figure.text(of));
+    let [before, after] =
+        [change.mean_before, change.mean_after].map(|mean| series.figure.text(mean));
     let (verdict, run, p) = (verdict(change), short_id(&change.run), change.p);
     let range = change.range.as_ref().map_or_else(String::new, |[first, last]| {
         format!(", between {} and {}", short_id(first), short_id(last))
@@ -139,19 +142,19 @@ fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
 
 /// The result, in a sentence.
 pub fn history_summary(series: &HistorySeries) -> String {
-    let number = |number: usize, noun| number_of(number as u64, noun);
-    let (runs, name) = (number(series.points.len(), "run"), series.figure.name());
+    let counted = |value: usize, noun| number_of(value as u64, noun);
+    let (runs, name) = (counted(series.points.len(), "run"), series.figure.name());
     let Some(last) = series.changes.last() else {
         return format!("{runs}: changes of {name}: {}.", without_changes(series));
     };
-    let (changes, run) = (number(series.changes.len(), "change"), last.index + 1);
-    let [from, to] = [last.mean_before, last.mean_after].map(|of| series.figure.text(of));
+    let (changes, run) = (counted(series.changes.len(), "change"), last.index + 1);
+    let [from, to] = [last.mean_before, last.mean_after].map(|mean| series.figure.text(mean));
     let by = change_text(last.ratio());
     format!("{runs}: {changes} of {name}, the last by {by} with run {run} (from {from} to {to}).")
 }
 
 /// The chart of a series, the number of its page.
-pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
+pub fn history_chart(position: usize, series: &HistorySeries) -> Chart {
     let name = series.figure.name();
     // The axis of durations is in microseconds.
     let factor = if series.figure == Figure::Seconds { 1e6 } else { 1.0 };
@@ -179,18 +182,18 @@ pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
     });
     let unit = match series.figure {
         Figure::Seconds => Unit::DurationUs,
-        figure => Unit::of(figure),
+        figure => Unit::for_figure(figure),
     };
-    let axis = |label, unit| Axis::of(label, unit, AxisScale::Linear);
+    let axis = |label, unit| Axis::new(label, unit, AxisScale::Linear);
     let y = axis(name, unit).around(values().map(|value| value * factor));
     let x = axis("run, oldest first", Unit::Count).within(0.5..=series.points.len() as f64 + 0.5);
-    let ticks = (1..=series.points.len()).map(|number| number as f64).collect();
+    let ticks = (1..=series.points.len()).map(|run| run as f64).collect();
     let names = series.points.iter().map(|point| {
         let day = point.started_at.get(..10).unwrap_or_default();
         format!("{day} {}", short_id(&point.run))
     });
     let content = Content::Points { ticks, names: names.collect(), series: lines };
-    let (id, summary) = (format!("history-chart-{number}"), history_summary(series));
+    let (id, summary) = (format!("history-chart-{position}"), history_summary(series));
     Chart::new(id, "Over the runs", summary, [x, y], content)
         .with_marks(changes.chain(eras).collect())
 }
@@ -205,8 +208,8 @@ mod tests {
     #[test]
     fn a_change_names_the_first_run_after_it() {
         let (runs, stages) = stored(&SHIFT, 4);
-        let found = history(&runs, &stages, 0.02);
-        insta::assert_snapshot!(document_text(&history_document(&found, false), 100));
+        let series = history(&runs, &stages, 0.02);
+        insta::assert_snapshot!(document_text(&history_document(&series, false), 100));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::render::fill::wrapped;
 use crate::sections::stage_prefix;
 use crate::setup::badge;
 use crate::subjects::run::threshold_text;
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::comparison::{FigureValues, group_figures};
 use riops_model::figure::Figure;
 use riops_model::record::{Record, Status};
@@ -19,14 +19,14 @@ use riops_model::units::text::one_line;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repetition {
     /// The number.
-    pub number: u32,
+    pub ordinal: u32,
     /// Number of runs.
     pub count: u32,
 }
 
 /// One of several runs in a line.
 pub fn repeat_line(record: &Record, repetition: Repetition, extras: &Extras<'_>) -> String {
-    let Repetition { number, count } = repetition;
+    let Repetition { ordinal, count } = repetition;
     let stages = record.stages.iter().filter(|stage| stage.statement.is_none());
     let stages = stages.map(|stage| {
         let name = stage_prefix(record, stage);
@@ -45,7 +45,7 @@ pub fn repeat_line(record: &Record, repetition: Repetition, extras: &Extras<'_>)
         reasons => format!("NOT VALID: {}", reasons.join(", and ")),
     };
     let id = short_id(&record.id.to_string()).to_owned();
-    let text = format!("run {number} of {count}  {}", joined(stages.chain([state, id]), " · "));
+    let text = format!("run {ordinal} of {count}  {}", joined(stages.chain([state, id]), " · "));
     wrapped(&one_line(&text), 4, extras.lines.columns) + "\n"
 }
 
@@ -62,10 +62,10 @@ pub fn repeats_document(records: &[Record], selection: &str) -> Document {
     }
     document.gap();
     let breached = records.iter().flat_map(|record| {
-        let breached = record.thresholds.iter().filter(|found| !found.held);
-        breached.map(move |found| {
+        let breached = record.thresholds.iter().filter(|threshold| !threshold.held);
+        breached.map(move |threshold| {
             let run = short_id(&record.id.to_string()).to_owned();
-            format!("run {run} {}", threshold_text(record, found))
+            format!("run {run} {}", threshold_text(record, threshold))
         })
     });
     document.lines("threshold", breached);
@@ -80,21 +80,21 @@ pub fn repeats_document(records: &[Record], selection: &str) -> Document {
 
 /// The median, spread and interval of each figure.
 fn table(title: &str, figures: &[FigureValues]) -> Table {
-    let figures = figures.iter().filter_map(|of| Some((of, summary(&of.2)?)));
-    Table::of(title, figures, |((name, figure, values), found)| {
+    let figures = figures.iter().filter_map(|figure| Some((figure, summary(&figure.2)?)));
+    Table::from_items(title, figures, |((name, figure, values), summary)| {
         let text = |value: f64| figure.text(value);
         let end = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).map(text);
-        let interval = found.interval.map_or_else(
+        let interval = summary.interval.map_or_else(
             || "needs more runs".to_owned(),
-            |found| format!("{} to {}", text(found.low), text(found.high)),
+            |interval| format!("{} to {}", text(interval.low), text(interval.high)),
         );
         [
-            (word("figure"), name.as_str().into()),
-            (number("median"), text(found.median).into()),
-            (number("min"), end(f64::min).into()),
-            (number("max"), end(f64::max).into()),
-            (number("spread"), Cell::share(found.stdev_share)),
-            (word("95% interval of the mean"), interval.into()),
+            (text_column("figure"), name.as_str().into()),
+            (number_column("median"), text(summary.median).into()),
+            (number_column("min"), end(f64::min).into()),
+            (number_column("max"), end(f64::max).into()),
+            (number_column("spread"), Cell::share(summary.stdev_share)),
+            (text_column("95% interval of the mean"), interval.into()),
         ]
     })
 }
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn runs_that_breach_a_threshold_are_named_with_its_value() {
         let mut record = example_record();
-        let second = Repetition { number: 2, count: 3 };
+        let second = Repetition { ordinal: 2, count: 3 };
         let line = |record: &Record| repeat_line(record, second, &Extras::new("", 200));
         assert!(line(&record).contains(" · valid · 456789ab"), "{}", line(&record));
         record.thresholds.push(ThresholdRecord {

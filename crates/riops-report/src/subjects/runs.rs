@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::export::{ExportError, cell, csv_text};
 use crate::render::fill::fill;
 use crate::render::table::{table_columns, table_lines};
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::Statistic;
 use riops_model::record::{LatencyKind, Validity};
 use riops_model::summary::{RunLine, RunSummary};
@@ -52,7 +52,7 @@ impl RunColumn {
         Self { title, sorted_by, is_number: false, kind, cell }
     }
 
-    const fn number(self) -> Self {
+    const fn with_numbers(self) -> Self {
         Self { is_number: true, ..self }
     }
 
@@ -82,28 +82,30 @@ static COLUMNS: [RunColumn; 23] = [
     RunColumn::new("stage", "", Setup, |line| line.stage.map_or("", |stage| &stage.name).into()),
     RunColumn::new("valid", "valid", Property, |line| valid_text(line.run.validity()).into()),
     // Some workloads have no rows.
-    RunColumn::new("rows/s", "rows_per_s", Measured, |line| rate_cell(line, "rows_per_s")).number(),
+    RunColumn::new("rows/s", "rows_per_s", Measured, |line| rate_cell(line, "rows_per_s"))
+        .with_numbers(),
     RunColumn::new("tx/s", "transactions_per_s", Measured, |line| {
         rate_cell(line, "transactions_per_s")
     })
-    .number(),
+    .with_numbers(),
     RunColumn::new(RESPONSE_P99, "response_p99_us", Measured, |line| {
         p99_cell(line, "response_p99_us", Statistic::bound_column(LatencyKind::Response))
     })
-    .number(),
+    .with_numbers(),
     RunColumn::new(SERVICE_P99, "service_p99_us", Measured, |line| {
         p99_cell(line, "service_p99_us", Statistic::bound_column(LatencyKind::Service))
     })
-    .number(),
-    RunColumn::new("MB/s", "device_mb_s", Measured, |line| rate_cell(line, "device_mb_s")).number(),
+    .with_numbers(),
+    RunColumn::new("MB/s", "device_mb_s", Measured, |line| rate_cell(line, "device_mb_s"))
+        .with_numbers(),
     RunColumn::new("batch", "batch", Setup, |line| {
         line.stage.map_or(line.run.batch, |stage| stage.batch).map(count).unwrap_or_default().into()
     })
-    .number(),
+    .with_numbers(),
     RunColumn::new("update", "update_percent", Setup, |line| {
         line.run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default().into()
     })
-    .number(),
+    .with_numbers(),
     RunColumn::new("keys", "distribution", Setup, |line| {
         line.run.distribution.clone().unwrap_or_default().into()
     }),
@@ -113,21 +115,21 @@ static COLUMNS: [RunColumn; 23] = [
             sessions => sessions.to_string().into(),
         }
     })
-    .number(),
+    .with_numbers(),
     RunColumn::new("rate", "rate_per_s", Setup, |line| {
         line.run.rate_per_s.map(rate).unwrap_or_default().into()
     })
-    .number(),
+    .with_numbers(),
     RunColumn::new("stages", "stages", Setup, |line| match (line.stage, line.run.stages) {
         (None, stages @ 2..) => stages.to_string().into(),
         _ => "".into(),
     })
-    .number(),
+    .with_numbers(),
     RunColumn::new("errors", "errors", Measured, |line| {
         let errors = line.stage.map_or(line.run.errors, |stage| Some(stage.errors));
         errors.filter(|&errors| errors > 0).map(count).unwrap_or_default().into()
     })
-    .number(),
+    .with_numbers(),
     RunColumn::new("status", "status", Property, |line| status(line.run).into()),
     RunColumn::new("label", "label", Property, |line| {
         line.run.label.clone().unwrap_or_default().into()
@@ -156,12 +158,12 @@ const RESPONSE_P99: &str = "response p99";
 const SERVICE_P99: &str = "service p99";
 
 fn p99_cell(line: &RunLine<'_>, column: &str, bound_column: &str) -> Cell {
-    let is_bound = line.number(bound_column).is_some_and(|from| from <= 99.0);
-    line.number(column).map(|us| bounded(duration_us(us), is_bound)).into()
+    let is_bound = line.numeric_value(bound_column).is_some_and(|from| from <= 99.0);
+    line.numeric_value(column).map(|us| bounded(duration_us(us), is_bound)).into()
 }
 
 fn rate_cell(line: &RunLine<'_>, column: &str) -> Cell {
-    line.number(column).map(rate).into()
+    line.numeric_value(column).map(rate).into()
 }
 
 /// Returns how a run ended, unless it ended as planned, and its marks.
@@ -177,20 +179,22 @@ fn tags(run: &RunSummary) -> String {
 /// The stored runs as a table, in lines of at most `width` columns. If it is too wide, what all runs have in common
 /// is shown once, below the table.
 pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
-    let has_response = lines.iter().any(|line| line.number("response_p99_us").is_some());
+    let has_response = lines.iter().any(|line| line.numeric_value("response_p99_us").is_some());
     let head = |column: &RunColumn| {
         let title = column.title(has_response);
-        if column.is_number { number(title) } else { word(title) }
+        if column.is_number { number_column(title) } else { text_column(title) }
     };
     let table = |shown: &[&RunColumn]| {
         let row = |line: &RunLine<'_>| shown.iter().map(|column| (column.cell)(line)).collect();
         Table::new("", shown.iter().map(|column| head(column)), lines.iter().map(row))
     };
     let all: Vec<&RunColumn> = COLUMNS.iter().collect();
-    let whole = table(&all);
+    let full_table = table(&all);
     let (first, rest) = match lines {
-        [first, rest @ ..] if !rest.is_empty() && table_columns(&whole) > width => (first, rest),
-        _ => return table_lines(&whole, width).join("\n") + "\n",
+        [first, rest @ ..] if !rest.is_empty() && table_columns(&full_table) > width => {
+            (first, rest)
+        }
+        _ => return table_lines(&full_table, width).join("\n") + "\n",
     };
     let is_common = |column: &&RunColumn| {
         column.describes_run()
@@ -329,8 +333,8 @@ mod tests {
         let warning = |kind| Warning { kind, stage: None, text: "other load".to_owned() };
         let kinds = [WarningKind::ForeignIo, WarningKind::Outage, WarningKind::Stalls];
         record.verdict.warnings = kinds.map(warning).to_vec();
-        let each = &mut record.stages[0].session_loop;
-        (each.reconnects, each.steadiness) = (2, Some(SteadinessRecord::default()));
+        let session_loop = &mut record.stages[0].session_loop;
+        (session_loop.reconnects, session_loop.steadiness) = (2, Some(SteadinessRecord::default()));
         let marks =
             ["breached", "disturbed", "not steady", "outage", "connections lost", "warning"];
         assert_eq!(record.marks(), marks);
@@ -399,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_quotes_what_separates_its_cells() {
+    fn csv_quotes_cells_that_contain_separators() {
         let mut run = run(1.0, None);
         run.label = Some("a, \"b\"\nc".to_owned());
         run.tags.insert("k".to_owned(), "v".to_owned());

@@ -18,7 +18,7 @@ pub(super) fn keys_text(distribution: Distribution) -> String {
 pub(super) struct Counted {
     /// Name in the singular.
     pub(super) unit: &'static str,
-    pub(super) number: u64,
+    pub(super) total: u64,
     /// Number done by one session.
     pub(super) of_session: fn(&SessionOperation) -> u64,
     /// The batch size as text, if there are batches.
@@ -29,7 +29,7 @@ pub(super) struct Counted {
 /// The figures that ysql-bench reports.
 pub(super) fn ysql_bench(document: &mut Document, summary: &Summary<'_>, counted: &Counted) {
     let (stage, plan) = (summary.stage, &summary.record.plan);
-    let &Counted { unit, number, .. } = counted;
+    let &Counted { unit, total, .. } = counted;
     let database_s = stage.database_s.unwrap_or(0.0);
     // With a pipeline, a session has several statements in the database at once.
     let at_most = f64::from(stage.sessions) * f64::from(plan.pipeline);
@@ -37,18 +37,18 @@ pub(super) fn ysql_bench(document: &mut Document, summary: &Summary<'_>, counted
         (seconds(database_s), percent(database_s / stage.seconds.max(f64::MIN_POSITIVE)));
     let database = format!("{time}, {share} of wallclock time (maximum {})", percent(at_most));
     let no_prepared = plan.protocol != Protocol::Prepared;
-    let each = |seconds: f64| (number > 0).then(|| duration_us(seconds * 1e6 / number as f64));
+    let per_unit = |seconds: f64| (total > 0).then(|| duration_us(seconds * 1e6 / total as f64));
     let lines = [
         ("wallclock time".to_owned(), Some(seconds(stage.seconds))),
         ("total database time".to_owned(), Some(database)),
         (format!("{unit}s per session"), Some(per_session(stage, counted))),
         ("sessions".to_owned(), Some(count(stage.sessions.into()))),
         ("batch".to_owned(), counted.batch.clone()),
-        (format!("total {unit}s"), Some(count(number))),
+        (format!("total {unit}s"), Some(count(total))),
         ("non-transactional".to_owned(), Some(counted.non_transactional.to_string())),
         ("no prepared statements".to_owned(), Some(no_prepared.to_string())),
-        (format!("wallclock time per {unit}"), each(stage.seconds)),
-        (format!("database time per {unit}"), each(database_s)),
+        (format!("wallclock time per {unit}"), per_unit(stage.seconds)),
+        (format!("database time per {unit}"), per_unit(database_s)),
         ("bytes per row".to_owned(), stage.session_loop.row_bytes.map(count)),
     ];
     document.pairs("totals", lines.into_iter().filter_map(|(name, value)| Some((name, value?))));
@@ -62,9 +62,9 @@ fn seconds(seconds: f64) -> String {
 fn per_session(stage: &StageRecord, counted: &Counted) -> String {
     let own =
         |session: &SessionRecord| session.operations.iter().map(counted.of_session).sum::<u64>();
-    let each = || stage.session_loop.session_details.iter().map(own);
-    match each().min().zip(each().max()) {
-        None => format!("{} on average", count(counted.number / u64::from(stage.sessions.max(1)))),
+    let counts = || stage.session_loop.session_details.iter().map(own);
+    match counts().min().zip(counts().max()) {
+        None => format!("{} on average", count(counted.total / u64::from(stage.sessions.max(1)))),
         Some((least, most)) if least == most => count(least),
         Some((least, most)) => format!("{} to {}", count(least), count(most)),
     }

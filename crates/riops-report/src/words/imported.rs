@@ -25,7 +25,7 @@ impl Words for ImportedRun {
 
     fn setup(&self, summary: &Summary<'_>) -> Option<String> {
         let plan = &summary.record.plan;
-        let known = |number: u32, noun: &str| (number > 0).then(|| number_of(number.into(), noun));
+        let known = |value: u32, noun: &str| (value > 0).then(|| number_of(value.into(), noun));
         let counts = [known(plan.sessions, "session"), known(plan.workers, "thread")];
         let time = Some(seconds(summary.stage.seconds));
         Some(joined(counts.into_iter().chain([time]).flatten(), ", "))
@@ -33,7 +33,7 @@ impl Words for ImportedRun {
 
     fn measure(&self) -> Measure {
         let name = if self.counts_rows { "RIOPS" } else { "TPS" };
-        Measure { has_rows: self.counts_rows, ..Measure::of(name, !self.counts_rows) }
+        Measure { has_rows: self.counts_rows, ..Measure::new(name, !self.counts_rows) }
     }
 
     fn totals(&self, document: &mut Document, _: &Summary<'_>) {

@@ -30,13 +30,13 @@ impl Words for LoadRun {
     }
 
     fn measure(&self) -> Measure {
-        Measure::of("load", false)
+        Measure::new("load", false)
     }
 
     fn totals(&self, document: &mut Document, summary: &Summary<'_>) {
         let counted = Counted {
             unit: "row",
-            number: summary.stage.rows,
+            total: summary.stage.rows,
             of_session: |operation| operation.rows,
             // A file is loaded by one statement.
             batch: Some(summary.stage.session_loop.batch.map_or_else(|| "-".to_owned(), count)),

@@ -3,7 +3,7 @@
 use crate::document::{Document, Headline};
 use crate::imported::reported_latency;
 use crate::latency::{latency_cell, latency_text};
-use crate::table::{ABSENT, Cell, Table, number, word};
+use crate::table::{ABSENT, Cell, Table, number_column, text_column};
 use riops_model::figure::{Statistic, Summary};
 use riops_model::record::{LoopRecord, Record, StageKind, StageRecord};
 use riops_model::units::format::{count, duration_us, joined, number_of, rate};
@@ -21,7 +21,7 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    pub(super) fn of(name: &'static str, counts_transactions: bool) -> Self {
+    pub(super) fn new(name: &'static str, counts_transactions: bool) -> Self {
         Self { name, counts_transactions, has_rows: true }
     }
 
@@ -91,17 +91,17 @@ impl Measure {
         document.line(self.name, first);
         let counts = self.counts(summary).join(", ");
         document.line("", if self.has_rows { format!("{other} ({counts})") } else { counts });
-        let each = &summary.stage.session_loop;
-        match (&each.service_us, &each.response_us) {
+        let session_loop = &summary.stage.session_loop;
+        match (&session_loop.service_us, &session_loop.response_us) {
             (Some(service), Some(response)) => {
                 let text = format!("{} (from the intended start)", latency_text(response));
                 document.line("response", text);
-                interval(document, each);
+                interval(document, session_loop);
                 document.line("service", format!("{} (from the send)", latency_text(service)));
             }
             (Some(service), None) => {
                 document.line("latency", latency_text(service));
-                interval(document, each);
+                interval(document, session_loop);
             }
             // Another tool may measure only the response time.
             (None, Some(response)) => document.line("response", latency_text(response)),
@@ -112,11 +112,11 @@ impl Measure {
 }
 
 /// How exactly the run shows a percentile.
-fn interval(document: &mut Document, each: &LoopRecord) {
-    if let Some(found) = &each.percentile_interval
-        && let Some(statistic) = Statistic::percentile(found.percent)
+fn interval(document: &mut Document, session_loop: &LoopRecord) {
+    if let Some(interval) = &session_loop.percentile_interval
+        && let Some(statistic) = Statistic::percentile(interval.percent)
     {
-        let (low, high) = (duration_us(found.low_us), duration_us(found.high_us));
+        let (low, high) = (duration_us(interval.low_us), duration_us(interval.high_us));
         let text = format!("{} from {low} to {high} (95% interval within the run)", statistic.name);
         document.line("", text);
     }
@@ -130,36 +130,40 @@ fn table(document: &mut Document, stages: &[Summary<'_>], title: &str) {
     let has_sides = !has_methods && has(|summary| summary.stage.kind != StageKind::Loop);
     let has_response = has(|summary| summary.stage.session_loop.response_us.is_some());
     let shown = |cell: Cell, is_shown: bool| if is_shown { cell } else { "".into() };
-    document.table(Table::of(title, stages, |summary| {
-        let (stage, each) = (summary.stage, &summary.stage.session_loop);
-        let service = |key, is_shown| shown(latency_cell(each.service_us.as_ref(), key), is_shown);
-        let response = |key| latency_cell(each.response_us.as_ref(), key);
+    document.table(Table::from_items(title, stages, |summary| {
+        let (stage, session_loop) = (summary.stage, &summary.stage.session_loop);
+        let service =
+            |key, is_shown| shown(latency_cell(session_loop.service_us.as_ref(), key), is_shown);
+        let response = |key| latency_cell(session_loop.response_us.as_ref(), key);
         let of_methods = |cell: Cell| shown(cell, has_methods);
-        let size = each.method.clone().or_else(|| each.batch.map(count));
+        let size = session_loop.method.clone().or_else(|| session_loop.batch.map(count));
         // Database time of all sessions, as a share of the wallclock time.
         let in_db = stage.database_s.map(|time_s| time_s / stage.seconds.max(f64::MIN_POSITIVE));
         let driver = if stage.kind == StageKind::ServerLoop { "server" } else { "client" };
         let per_s = stage.throughput.rows_per_s;
         [
-            (number(if has_methods { "method" } else { "batch" }), size.unwrap_or_default().into()),
-            (number("commits").optional(), of_methods(count(stage.transactions).into())),
             (
-                number("rows/commit").optional(),
+                number_column(if has_methods { "method" } else { "batch" }),
+                size.unwrap_or_default().into(),
+            ),
+            (number_column("commits").optional(), of_methods(count(stage.transactions).into())),
+            (
+                number_column("rows/commit").optional(),
                 of_methods(stage.rows.checked_div(stage.transactions).map(count).into()),
             ),
-            (number("seconds"), of_methods(format!("{:.3}", stage.seconds).into())),
-            (number("in db"), of_methods(Cell::share(in_db))),
-            (word("loop"), shown(driver.into(), has_sides)),
-            (number("rows/s").drawn(), Cell::from(rate(per_s)).with_bar(per_s / most_per_s)),
-            (number("response p50"), response("p50")),
-            (number("response p99"), response("p99")),
-            (number("p50"), service("p50", !has_response)),
-            (number("p99"), service("p99", !has_response)),
-            (number("service p99"), service("p99", has_response)),
-            (word("bottleneck"), summary.bottleneck_word().into()),
+            (number_column("seconds"), of_methods(format!("{:.3}", stage.seconds).into())),
+            (number_column("in db"), of_methods(Cell::share(in_db))),
+            (text_column("loop"), shown(driver.into(), has_sides)),
+            (number_column("rows/s").drawn(), Cell::from(rate(per_s)).with_bar(per_s / most_per_s)),
+            (number_column("response p50"), response("p50")),
+            (number_column("response p99"), response("p99")),
+            (number_column("p50"), service("p50", !has_response)),
+            (number_column("p99"), service("p99", !has_response)),
+            (number_column("service p99"), service("p99", has_response)),
+            (text_column("bottleneck"), summary.bottleneck_word().into()),
         ]
     }));
-    if let Some(bytes) = stages.iter().find_map(|each| each.stage.session_loop.row_bytes) {
+    if let Some(bytes) = stages.iter().find_map(|summary| summary.stage.session_loop.row_bytes) {
         document.line("", format!("row size {} bytes", count(bytes)));
     }
 }

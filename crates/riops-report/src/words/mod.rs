@@ -53,7 +53,7 @@ pub(super) trait Words: Spec {
 
     /// The main result.
     fn measure(&self) -> Measure {
-        Measure::of("RIOPS", self.traits().counts_transactions)
+        Measure::new("RIOPS", self.traits().counts_transactions)
     }
 
     /// Returns the main result as one figure: the result of the best stage, if there are several.
@@ -139,14 +139,14 @@ pub(super) trait DatasetWords {
 }
 
 /// The reporting of the workload of a plan.
-pub(super) fn of(work: &WorkPlan) -> &dyn Words {
+pub(super) fn for_work(work: &WorkPlan) -> &dyn Words {
     riops_model::dispatch_work!(work, run => run)
 }
 
 /// The dataset of a run in one line, with the part of it that the run used.
 pub(super) fn dataset_text(record: &Record) -> Option<String> {
-    let whole = &record.target.dataset.as_ref()?.parameters;
-    let text = of_dataset(whole).text();
+    let dataset = &record.target.dataset.as_ref()?.parameters;
+    let text = of_dataset(dataset).text();
     let Some(share) = record.dataset_share() else {
         return Some(text);
     };

@@ -30,7 +30,7 @@ pub(crate) struct Commands<'a> {
 }
 
 impl<'a> Commands<'a> {
-    pub(crate) fn of(
+    pub(crate) fn new(
         summary: &Summary<'a>,
         server: Option<&'a str>,
         store: Option<&'a str>,

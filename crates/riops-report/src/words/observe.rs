@@ -26,7 +26,7 @@ impl Words for ObserveRun {
     }
 
     fn measure(&self) -> Measure {
-        Measure { has_rows: false, ..Measure::of("observe", true) }
+        Measure { has_rows: false, ..Measure::new("observe", true) }
     }
 
     fn best(&self, record: &Record) -> Headline {
@@ -46,8 +46,8 @@ impl Words for ObserveRun {
         };
         document.line("duration", duration_us(stage.seconds * 1e6));
         let observed = stage.observed.clone().unwrap_or_default();
-        let counts = observed.counts.iter().map(|each| {
-            format!("{}/s {} ({} in total)", each.name, rate(each.per_s), rate(each.count))
+        let counts = observed.counts.iter().map(|counted| {
+            format!("{}/s {} ({} in total)", counted.name, rate(counted.per_s), rate(counted.count))
         });
         document.lines("count", counts);
         if let Some(cpu_s) = observed.command_cpu_s {

@@ -37,7 +37,7 @@ impl Words for OltpRun {
     }
 
     fn measure(&self) -> Measure {
-        Measure::of("TPS", true)
+        Measure::new("TPS", true)
     }
 
     fn contention(&self, document: &mut Document, summary: &Summary<'_>) {
@@ -46,26 +46,30 @@ impl Words for OltpRun {
     }
 
     fn totals(&self, document: &mut Document, summary: &Summary<'_>) {
-        let (stage, each) = (summary.stage, &summary.stage.session_loop);
+        let (stage, session_loop) = (summary.stage, &summary.stage.session_loop);
         let seconds = stage.seconds.max(f64::MIN_POSITIVE);
-        let per_s =
-            |number: u64| format!("{} ({}/s)", count(number), rate(number as f64 / seconds));
-        let total = each.queries.total();
-        let queries = [each.queries.read, each.queries.write, each.queries.other, total];
+        let per_s = |value: u64| format!("{} ({}/s)", count(value), rate(value as f64 / seconds));
+        let total = session_loop.queries.total();
+        let queries = [
+            session_loop.queries.read,
+            session_loop.queries.write,
+            session_loop.queries.other,
+            total,
+        ];
         let [read, write, other, all] = queries.map(count);
         let performed = format!("read {read} · write {write} · other {other} · total {all}");
         let mut lines = vec![
             ("queries performed", performed),
             ("transactions", per_s(stage.transactions)),
             ("queries", per_s(total)),
-            ("ignored errors", per_s(each.error_count())),
-            ("retries", per_s(each.retries)),
-            ("reconnects", per_s(each.reconnects)),
+            ("ignored errors", per_s(session_loop.error_count())),
+            ("retries", per_s(session_loop.retries)),
+            ("reconnects", per_s(session_loop.reconnects)),
             ("total time", format!("{seconds:.4} s")),
         ];
         if let Some((latency, sum)) = latency(stage) {
             let percent = summary.record.plan.percentile;
-            let percentile = each.percentile_us.map_or_else(String::new, |us| {
+            let percentile = session_loop.percentile_us.map_or_else(String::new, |us| {
                 let value = bounded(duration_us(us), latency.is_bound(Some(percent)));
                 format!(" · {} {value}", percentile_name(percent))
             });
@@ -73,13 +77,13 @@ impl Words for OltpRun {
                 ["mean", "max"].map(|key| latency_named(latency, key).unwrap_or_default());
             let min = duration_us(latency.min);
             lines.push((
-                if each.response_us.is_some() { "response time" } else { "latency" },
+                if session_loop.response_us.is_some() { "response time" } else { "latency" },
                 format!("min {min} · avg {mean} · max {max}{percentile} · sum {sum:.3} s"),
             ));
         }
-        let Fairness { mean, stdev, .. } = each.sessions_fairness;
+        let Fairness { mean, stdev, .. } = session_loop.sessions_fairness;
         lines.push(("events per session", format!("avg {mean:.1} · stddev {stdev:.2}")));
-        lines.extend(each.execution_s.as_ref().map(|execution| {
+        lines.extend(session_loop.execution_s.as_ref().map(|execution| {
             let text = format!("avg {:.4} s · stddev {:.2}", execution.mean, execution.stdev);
             ("execution time", text)
         }));
@@ -129,14 +133,14 @@ impl DatasetWords for OltpDataset {
             (false, true) => "",
             (false, false) => ", no index on k",
         };
-        let (last, each) = match self.tables {
+        let (last, suffix) = match self.tables {
             1 => (String::new(), ""),
             tables => (format!(" to sbtest{tables}"), " each"),
         };
         let contents = if self.bulk_insert {
             "of two columns, for the test bulk-insert".to_owned()
         } else {
-            format!("{} rows{each}{key}", count(self.table_size))
+            format!("{} rows{suffix}{key}", count(self.table_size))
         };
         format!("{}.sbtest1{last}, {contents}{adopted}", self.schema)
     }
@@ -145,9 +149,9 @@ impl DatasetWords for OltpDataset {
 /// The test and its statements.
 fn statements(run: &OltpRun) -> String {
     let mut parts = Vec::new();
-    let mut part = |number: u32, noun: &str| {
-        if number > 0 {
-            parts.push(number_of(number.into(), noun));
+    let mut part = |value: u32, noun: &str| {
+        if value > 0 {
+            parts.push(number_of(value.into(), noun));
         }
     };
     let reads = matches!(run.test, OltpTest::ReadWrite | OltpTest::ReadOnly);
@@ -195,24 +199,24 @@ fn without_number(text: &str, name: &str) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| {
         let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
-        let number = if rest.len() < part.len() { "N" } else { "" };
-        text + name + number + rest
+        let placeholder = if rest.len() < part.len() { "N" } else { "" };
+        text + name + placeholder + rest
     })
 }
 
 /// The cost of failed attempts, if there were any.
 fn attempts(document: &mut Document, summary: &Summary<'_>) {
-    let (stage, each) = (summary.stage, &summary.stage.session_loop);
+    let (stage, session_loop) = (summary.stage, &summary.stage.session_loop);
     let session_s = stage.seconds * f64::from(stage.sessions);
-    if let Some(attempt) = &each.attempt_us {
+    if let Some(attempt) = &session_loop.attempt_us {
         let [p50, p99, max] = [attempt.p50, attempt.p99, attempt.max].map(duration_us);
-        let retries = number_of(each.retries, "retry");
+        let retries = number_of(session_loop.retries, "retry");
         let text = format!(
             "p50 {p50} · p99 {p99} · max {max} each; {retries}; the latency above includes all attempts and backoff"
         );
         document.line("attempts", text);
     }
-    let lost_s: f64 = each.errors.iter().map(|error| error.attempts_s).sum();
+    let lost_s: f64 = session_loop.errors.iter().map(|error| error.attempts_s).sum();
     if lost_s >= LOST_SHARE * session_s && session_s > 0.0 {
         let share = percent(lost_s / session_s);
         let text = format!(
@@ -224,8 +228,8 @@ fn attempts(document: &mut Document, summary: &Summary<'_>) {
 
 /// The cost of locks.
 fn locks(document: &mut Document, summary: &Summary<'_>) {
-    let (stage, each) = (summary.stage, &summary.stage.session_loop);
-    if let Some((share, waits)) = stage.lock_share().zip(each.lock_waits)
+    let (stage, session_loop) = (summary.stage, &summary.stage.session_loop);
+    if let Some((share, waits)) = stage.lock_share().zip(session_loop.lock_waits)
         && share >= LOST_SHARE
     {
         let (share, samples) = (percent(share), number_of(waits.samples, "sample"));
@@ -234,7 +238,7 @@ fn locks(document: &mut Document, summary: &Summary<'_>) {
         );
         document.line("locks", text);
     }
-    let deadlocks = each.errors.iter().filter(|error| error.sqlstate == "40P01");
+    let deadlocks = session_loop.errors.iter().filter(|error| error.sqlstate == "40P01");
     let deadlocks: u64 = deadlocks.map(|error| error.count).sum();
     if deadlocks > 0 {
         let timeout = summary.record.target.settings.get("deadlock_timeout");
@@ -242,9 +246,9 @@ fn locks(document: &mut Document, summary: &Summary<'_>) {
             format!(", each detected after the server's deadlock_timeout ({timeout})")
         });
         let per_s = rate(deadlocks as f64 / stage.seconds.max(f64::MIN_POSITIVE));
-        let number = number_of(deadlocks, "deadlock");
+        let counted = number_of(deadlocks, "deadlock");
         let text = format!(
-            "{number} ({per_s}/s){timeout}: transactions that update rows in random order block each other"
+            "{counted} ({per_s}/s){timeout}: transactions that update rows in random order block each other"
         );
         document.line("deadlocks", text);
     }

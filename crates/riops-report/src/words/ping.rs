@@ -17,7 +17,7 @@ impl Words for PingRun {
     }
 
     fn measure(&self) -> Measure {
-        Measure { has_rows: false, ..Measure::of("ping", true) }
+        Measure { has_rows: false, ..Measure::new("ping", true) }
     }
 
     fn latency_of(&self, _: &StageRecord) -> String {

@@ -26,7 +26,7 @@ impl Words for PointRun {
     fn totals(&self, document: &mut Document, summary: &Summary<'_>) {
         let counted = Counted {
             unit: "statement",
-            number: summary.stage.statements,
+            total: summary.stage.statements,
             of_session: |operation| operation.transactions,
             batch: None,
             non_transactional: self.non_transactional,

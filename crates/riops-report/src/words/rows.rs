@@ -12,7 +12,7 @@ impl Words for RowsRun {
     fn work(&self) -> String {
         let mut parts = Vec::new();
         let study = self.stages().len() > 1;
-        let each = |batch: u64| {
+        let per_statement = |batch: u64| {
             if study {
                 String::new()
             } else {
@@ -21,18 +21,18 @@ impl Words for RowsRun {
         };
         if self.reads() {
             let kind = if self.index_only { "index-only reads" } else { "random row reads" };
-            parts.push(format!("{kind}{}", each(self.batch)));
+            parts.push(format!("{kind}{}", per_statement(self.batch)));
         }
         if self.updates() {
-            let of = match self.update_share {
+            let unit = match self.update_share {
                 UpdateShare::Rows => "rows",
                 UpdateShare::Transactions => "transactions",
             };
             let share = match self.update_percent {
                 100 => String::new(),
-                percent => format!(" of {percent}% of the {of}"),
+                percent => format!(" of {percent}% of the {unit}"),
             };
-            parts.push(format!("updates{share}{}", each(self.update_batch())));
+            parts.push(format!("updates{share}{}", per_statement(self.update_batch())));
         }
         let part = |rows| format!(", in the first {} of each table", number_of(rows, "row"));
         let part = self.working_set.map(part).unwrap_or_default();

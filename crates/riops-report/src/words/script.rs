@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Hint};
 use crate::latency::latency_cell;
-use crate::table::{Table, number, word};
+use crate::table::{Table, number_column, text_column};
 use crate::words::next::Commands;
 use crate::words::{DatasetWords, Measure, Words};
 use riops_model::figure::Summary;
@@ -36,7 +36,7 @@ impl Words for ScriptRun {
     }
 
     fn measure(&self) -> Measure {
-        Measure::of("TPS", true)
+        Measure::new("TPS", true)
     }
 
     fn totals(&self, document: &mut Document, summary: &Summary<'_>) {
@@ -77,21 +77,21 @@ impl Words for ScriptRun {
 
 /// The commands with their latencies and failures.
 fn commands_table(commands: &[&CommandRecord], has_scripts: bool) -> Table {
-    Table::of("commands", commands.iter().take(COMMANDS_MAX), |command| {
+    Table::from_items("commands", commands.iter().take(COMMANDS_MAX), |command| {
         let service = command.service_us.as_ref();
         let failed = command.errors.iter();
         let failed = failed.map(|(sqlstate, errors)| format!("{} × {sqlstate}", count(*errors)));
         let script = if has_scripts { command.script.to_string() } else { String::new() };
         [
-            (number("script"), script.into()),
-            (number("number"), command.number.to_string().into()),
-            (word("command"), shortened(&command.title, TITLE_MAX).into()),
-            (number("times"), count(service.map_or(0, |us| us.count)).into()),
-            (number("p50"), latency_cell(service, "p50")),
-            (number("p99"), latency_cell(service, "p99")),
-            (number("mean"), latency_cell(service, "mean")),
-            (number("max"), latency_cell(service, "max")),
-            (word("failed"), joined(failed, ", ").into()),
+            (number_column("script"), script.into()),
+            (number_column("number"), command.number.to_string().into()),
+            (text_column("command"), shortened(&command.title, TITLE_MAX).into()),
+            (number_column("times"), count(service.map_or(0, |us| us.count)).into()),
+            (number_column("p50"), latency_cell(service, "p50")),
+            (number_column("p99"), latency_cell(service, "p99")),
+            (number_column("mean"), latency_cell(service, "mean")),
+            (number_column("max"), latency_cell(service, "max")),
+            (text_column("failed"), joined(failed, ", ").into()),
         ]
     })
 }
@@ -104,7 +104,7 @@ impl DatasetWords for ScriptDataset {
         };
         let partitions = match self.partitions {
             0 => String::new(),
-            number => format!(", {number} {method} partitions"),
+            count => format!(", {count} {method} partitions"),
         };
         let unlogged = if self.unlogged_tables { ", unlogged" } else { "" };
         let keys = if self.foreign_keys { ", foreign keys" } else { "" };

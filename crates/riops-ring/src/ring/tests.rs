@@ -33,7 +33,7 @@ fn ring(connections: u32) -> Option<Ring> {
     let forbidden = [Errno::PERM, Errno::INVAL, Errno::NOSYS];
     match probe() {
         Err(error)
-            if Errno::from_io_error(&error).is_some_and(|found| forbidden.contains(&found))
+            if Errno::from_io_error(&error).is_some_and(|errno| forbidden.contains(&errno))
                 && std::env::var_os("RIOPS_TEST_ALL").is_none() =>
         {
             eprintln!("skipped: io_uring is not available: {error}");
@@ -132,7 +132,7 @@ fn received_bytes_come_before_the_end_of_the_stream_also_if_a_send_fails() {
 fn a_message_larger_than_the_buffers_is_sent_in_pieces_while_the_peer_reads() {
     let Some(mut ring) = ring(1) else { return };
     let (_near, mut far) = pair(&mut ring, 0);
-    let message: Vec<u8> = (0..3_000_000u32).map(|number| number.to_le_bytes()[0]).collect();
+    let message: Vec<u8> = (0..3_000_000u32).map(|value| value.to_le_bytes()[0]).collect();
     let length = message.len();
     let reader = std::thread::spawn(move || {
         let mut read = vec![0; length];
@@ -228,7 +228,7 @@ fn connections_without_a_send_buffer_are_told_when_one_is_free() {
 }
 
 #[test]
-fn a_connection_that_was_replaced_takes_no_send_buffer_from_those_that_wait() {
+fn a_replaced_connection_takes_no_send_buffer_from_waiting_connections() {
     let count = u32::from(BUFFERS_MAX) + 3;
     let _alone = MANY_CONNECTIONS.lock();
     let Some(mut ring) = ring(count) else { return };

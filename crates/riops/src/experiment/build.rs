@@ -151,7 +151,7 @@ impl Builder {
             .stdout(output.try_clone().map_err(cannot())?)
             .stderr(output);
         let status = wait(&mut command, interrupt).map_err(failed("cannot execute sh"))?;
-        match (status.success(), interrupt.requested()) {
+        match (status.success(), interrupt.is_requested()) {
             (_, true) => Err(BuildError::Interrupted),
             (true, false) => Ok(()),
             (false, false) => Err(BuildError::Failed {
@@ -169,10 +169,10 @@ fn lock_file(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
     match fs::create_dir(folder) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let is_directory = fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir());
+            let is_directory = fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
             // In this order: another riops may create the file meanwhile.
             let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-            let is_lock = |found: fs::Metadata| found.is_file() && found.len() == 0;
+            let is_lock = |metadata: fs::Metadata| metadata.is_file() && metadata.len() == 0;
             let is_own = is_empty || fs::symlink_metadata(&path).is_ok_and(is_lock);
             if !is_directory || !is_own {
                 return Err(BuildError::Refused(format!(
@@ -270,8 +270,8 @@ impl Bisection {
     pub(super) fn next(&self, is_last: bool) -> Result<Next> {
         // git lists the commit with the best division first.
         let left = self.left(&["--bisect-all"])?;
-        let mut known = left.into_iter().filter(|each| *each != self.bad);
-        match known.find(|each| !is_last && !self.skipped.contains(each)) {
+        let mut known = left.into_iter().filter(|commit| *commit != self.bad);
+        match known.find(|commit| !is_last && !self.skipped.contains(commit)) {
             Some(commit) => Ok(Next::Measure(commit)),
             None => Ok(Next::Found(self.left(&["--topo-order", "--reverse"])?)),
         }
@@ -285,8 +285,8 @@ impl Bisection {
         Ok(output_of(&mut command)?.lines().filter_map(commit).collect())
     }
 
-    pub(super) fn mark(&mut self, commit: String, found: Found) {
-        match found {
+    pub(super) fn mark(&mut self, commit: String, judgment: Found) {
+        match judgment {
             Found::Good => self.goods.push(commit),
             Found::Bad => self.bad = commit,
             Found::Unknown => {
@@ -375,8 +375,8 @@ mod tests {
         run(&["init", "-q"]);
         let tree = run(&["write-tree"]);
         let mut commits: Vec<String> = Vec::new();
-        for number in 0..COMMITS {
-            let message = format!("change {number}");
+        for position in 0..COMMITS {
+            let message = format!("change {position}");
             let parent = commits.last().map(|parent| ["-p", parent]);
             let arguments = ["commit-tree", &tree, "-m", &message];
             let arguments: Vec<&str> =
@@ -400,12 +400,14 @@ mod tests {
         let blocks: Vec<Block> = (0..10)
             .map(|_| Block { a: vec![run(1.0), run(1.0)], b: vec![run(ratio), run(ratio)] })
             .collect();
-        for number in 1..=settings.looks_max() {
-            let measured = settings.blocks_at(number) as usize;
+        for position in 1..=settings.looks_max() {
+            let measured = settings.blocks_at(position) as usize;
             let figures = [(Direction::HigherIsBetter, blocks[..measured].to_vec())];
-            let found = look(&figures, number, &settings);
-            if found.decision != (Decision::Continue { blocks: settings.blocks_at(number + 1) }) {
-                return match GateVerdict::of_look(&found) {
+            let evaluation = look(&figures, position, &settings);
+            if evaluation.decision
+                != (Decision::Continue { blocks: settings.blocks_at(position + 1) })
+            {
+                return match GateVerdict::of_look(&evaluation) {
                     GateVerdict::Slower => Found::Bad,
                     GateVerdict::NotSlower => Found::Good,
                     _ => Found::Unknown,
@@ -424,18 +426,18 @@ mod tests {
             let slow = 1 + trial * 6 + trial % 4;
             let (good, bad) = (commits[0].clone(), commits[COMMITS - 1].clone());
             let mut search = Bisection::new(folder.path().to_owned(), good, bad);
-            let found = loop {
+            let suspects = loop {
                 match search.next(false).unwrap() {
-                    Next::Found(found) => break found,
+                    Next::Found(suspects) => break suspects,
                     Next::Measure(commit) => {
-                        let at = commits.iter().position(|each| *each == commit).unwrap();
+                        let at = commits.iter().position(|other| *other == commit).unwrap();
                         let ratio = if at >= slow { 0.9 } else { 1.0 };
                         search.mark(commit, judged(ratio, 0.05 / 8.0, &mut noise));
                     }
                 }
             };
-            assert!(found.contains(&commits[slow]), "{trial}");
-            assert_eq!(found.len(), 1, "{trial}");
+            assert!(suspects.contains(&commits[slow]), "{trial}");
+            assert_eq!(suspects.len(), 1, "{trial}");
         }
     }
 
@@ -485,8 +487,8 @@ mod tests {
         assert_eq!(search.distance(&commits[10], &commits[14]).unwrap(), 4);
         assert_eq!(search.commit(&commits[12]).unwrap().subject, "change 12");
         while let Next::Measure(commit) = search.next(false).unwrap() {
-            let found = if commit == commits[12] { Found::Good } else { Found::Unknown };
-            search.mark(commit, found);
+            let judgment = if commit == commits[12] { Found::Good } else { Found::Unknown };
+            search.mark(commit, judgment);
         }
         assert_eq!(search.next(false).unwrap(), Next::Found(commits[13..=14].to_vec()));
         // Without a further verdict, the whole rest is the result.

@@ -42,7 +42,7 @@ pub(super) fn watched(text: &str) -> Command {
 pub(super) fn wait(command: &mut Command, interrupt: &Interrupt) -> io::Result<ExitStatus> {
     // Its end of standard input is closed when riops ends.
     let mut child = command.spawn()?;
-    while !interrupt.requested() {
+    while !interrupt.is_requested() {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }

@@ -53,7 +53,7 @@ pub fn conduct<B: Bench>(
     let limit = study.experiment.time_limit_s.map(|seconds| Span::of_seconds(seconds).0);
     let mut measured = 0;
     loop {
-        if interrupt.requested() {
+        if interrupt.is_requested() {
             return Ok(End::Interrupted);
         }
         let Some(task) = next(study) else {
@@ -73,12 +73,12 @@ pub fn conduct<B: Bench>(
         let result = bench.measure(study, &task, &plan, measured == 0)?;
         let is_interrupted = match &result {
             Ok(record) => record.status == Status::Interrupted,
-            Err(_) => interrupt.requested(),
+            Err(_) => interrupt.is_requested(),
         };
         if is_interrupted {
             return Ok(End::Interrupted);
         }
-        study.finished.push(Finished::of(task, result));
+        study.finished.push(Finished::new(task, result));
         measured += 1;
         bench.ended(study)?;
         let new = study.finished.iter().rev().take(measured);

@@ -150,7 +150,7 @@ impl Conductor<'_> {
             return Ok(());
         }
         let text = |agents: Option<u32>| {
-            agents.map_or("one client".to_owned(), |number| format!("a fleet of {number}"))
+            agents.map_or("one client".to_owned(), |count| format!("a fleet of {count}"))
         };
         Err(ConductError::Refused(format!(
             "the experiment is measured by {}, not by {}",

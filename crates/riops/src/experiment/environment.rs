@@ -146,7 +146,7 @@ pub fn server_differences(before: &Environment, now: &Environment) -> Vec<String
     }
     let names: BTreeSet<_> = before.settings.keys().chain(now.settings.keys()).collect();
     for name in names {
-        let value = |of: &Environment| of.settings.get(name).cloned();
+        let value = |environment: &Environment| environment.settings.get(name).cloned();
         if let (then, current) = (value(before), value(now))
             && then != current
         {

@@ -77,7 +77,7 @@ impl Conductor<'_> {
         let start = Instant::now();
         let (mut workloads, mut studies, mut is_cut) = (Vec::new(), Vec::new(), false);
         for mut experiment in tests {
-            if self.interrupt.requested() {
+            if self.interrupt.is_requested() {
                 break;
             }
             let left = |limit: f64| (limit - start.elapsed().as_secs_f64()).max(0.0);
@@ -180,20 +180,20 @@ impl Steps<'_> {
             return Err(ConductError::Failed(text.to_owned()));
         }
         loop {
-            if self.conductor.interrupt.requested() {
+            if self.conductor.interrupt.is_requested() {
                 return Ok(());
             }
             // With more verdicts, the error would be larger than the search permits.
             let judged = self.view.steps.iter().filter(|step| step.verdict.is_some()).count();
             match bisection.next(judged >= self.judged_max)? {
-                Next::Found(found) => {
-                    let commits = found.iter().map(|name| bisection.commit(name));
+                Next::Found(suspects) => {
+                    let commits = suspects.iter().map(|name| bisection.commit(name));
                     self.view.found = commits.collect::<Result<_, _>>()?;
                     return Ok(());
                 }
                 Next::Measure(commit) => {
-                    let found = self.step(&bisection, &commit)?;
-                    bisection.mark(commit, found);
+                    let judgment = self.step(&bisection, &commit)?;
+                    bisection.mark(commit, judgment);
                 }
             }
         }
@@ -204,7 +204,7 @@ impl Steps<'_> {
         let Conductor { events, interrupt, .. } = self.conductor;
         let elapsed_s = self.start.elapsed().as_secs_f64();
         let limit_s = self.of_step.limit_s.map(|limit| limit - elapsed_s);
-        let of = bisection.commit(commit)?;
+        let candidate = bisection.commit(commit)?;
         let position = bisection.distance(&self.view.good, commit)?;
         let builder = self.search.builder;
         let base = builder.variant(&self.view.good, events, interrupt)?;
@@ -213,7 +213,7 @@ impl Steps<'_> {
             Err(error @ BuildError::Failed { .. }) => {
                 events.notice(&format!("{error}; skipped"));
                 let reason = "the build failed".to_owned();
-                self.view.steps.push(BisectStep { reason, ..BisectStep::new(of, position) });
+                self.view.steps.push(BisectStep { reason, ..BisectStep::new(candidate, position) });
                 return Ok(Found::Unknown);
             }
             Err(error) => return Err(error.into()),
@@ -222,25 +222,25 @@ impl Steps<'_> {
         let tests = (self.search.tests)(&[base, head], self.of_step.error)?;
         let rules = GateRules { limit_s, continues: true, ..self.of_step };
         let Gated { view, studies, is_cut } = self.conductor.gate(names, tests, &rules)?;
-        if interrupt.requested() {
+        if interrupt.is_requested() {
             return Ok(Found::Unknown);
         }
         if is_cut {
             let text = "time limit reached; the same command continues";
             return Err(ConductError::Failed(text.to_owned()));
         }
-        let found = match view.verdict {
+        let judgment = match view.verdict {
             GateVerdict::Slower => Found::Bad,
             GateVerdict::NotSlower => Found::Good,
             GateVerdict::Inconclusive | GateVerdict::Failed => Found::Unknown,
         };
-        if found == Found::Bad {
+        if judgment == Found::Bad {
             self.cause = Some((commit.to_owned(), studies));
         }
-        let step = BisectStep::measured(of, position, &view);
+        let step = BisectStep::measured(candidate, position, &view);
         let BisectCommit { commit, subject } = &step.of;
         events.notice(&format!("{commit} {subject}: {}", view.verdict.as_str()));
         self.view.steps.push(step);
-        Ok(found)
+        Ok(judgment)
     }
 }

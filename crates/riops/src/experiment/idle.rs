@@ -180,9 +180,9 @@ impl<'a> Source<'a> {
     fn load(&self, before: &Totals, now: &Totals, seconds: f64) -> Load {
         match (self, before, now) {
             (Self::Devices(device), Totals::Devices(before), Totals::Devices(now)) => {
-                let found = device.usage(&now.since(before), seconds);
-                let (busy_share, mb_s) = (found.busy_share, found.write_mb_s);
-                Load { device: Some(found.name), busy_share, mb_s }
+                let usage = device.usage(&now.since(before), seconds);
+                let (busy_share, mb_s) = (usage.busy_share, usage.write_mb_s);
+                Load { device: Some(usage.name), busy_share, mb_s }
             }
             (_, Totals::Server(before), Totals::Server(now)) => {
                 Load { device: None, busy_share: 0.0, mb_s: (now - before) / 1e6 / seconds }

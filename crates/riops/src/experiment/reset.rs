@@ -33,7 +33,7 @@ pub fn restore(
     experiment: &str,
     interrupt: &Interrupt,
 ) -> Result<Server, ResetError> {
-    let names = CopyNames::of(experiment);
+    let names = CopyNames::for_experiment(experiment);
     let mut connection = Connection::open(&server.conninfo, interrupt)?;
     copy(&mut connection, &names, interrupt)?;
     Ok(copy_of(server, experiment))
@@ -41,7 +41,7 @@ pub fn restore(
 
 /// Returns the server with the database that [`restore`] makes for this experiment.
 pub fn copy_of(server: &Server, experiment: &str) -> Server {
-    with_database(server, &CopyNames::of(experiment).copy)
+    with_database(server, &CopyNames::for_experiment(experiment).copy)
 }
 
 /// Drops the copy that [`restore`] made for this experiment. Returns whether there was one. Ctrl-C does not interrupt
@@ -51,7 +51,7 @@ pub fn copy_of(server: &Server, experiment: &str) -> Server {
 /// As [`restore`].
 pub fn drop_copy(server: &Server, experiment: &str) -> Result<bool, ResetError> {
     let mut connection = Connection::open(&server.conninfo, &Interrupt::new())?;
-    drop_copies(&mut connection, &CopyNames::of(experiment))
+    drop_copies(&mut connection, &CopyNames::for_experiment(experiment))
 }
 
 /// Prepares the dataset that [`restore`] copies, if it is missing and the runs may prepare it.
@@ -121,8 +121,8 @@ fn dataset_of(
     else {
         return Ok(Some((wanted, false)));
     };
-    let found = DatasetPlan::of_parameters(name, parameters)?.with(&plan.dataset)?;
-    Ok(Some((found, state == State::Complete)))
+    let existing = DatasetPlan::of_parameters(name, parameters)?.with(&plan.dataset)?;
+    Ok(Some((existing, state == State::Complete)))
 }
 
 /// Returns the server with the database that an experiment uses. On the embedded server, [`DatabaseChoice::Own`] is
@@ -261,7 +261,7 @@ pub(super) struct CopyNames {
 }
 
 impl CopyNames {
-    pub(super) fn of(experiment: &str) -> Self {
+    pub(super) fn for_experiment(experiment: &str) -> Self {
         let hex = experiment.replace('-', "");
         // The first characters of a UUID of version 7 are a time: experiments of the same minute share them.
         let short = hex.get(hex.len().saturating_sub(8)..).unwrap_or(&hex);
@@ -333,16 +333,16 @@ pub(super) fn drop_copies(
     names: &CopyNames,
 ) -> Result<bool, ResetError> {
     let mut dropped = false;
-    if let Some(found) = find(connection, &names.temporary)? {
+    if let Some(database) = find(connection, &names.temporary)? {
         // The process was killed before it could write the comment. The name contains the whole id.
-        if !found.is_own || !(found.comment.is_empty() || found.comment == names.mark) {
+        if !database.is_own || !(database.comment.is_empty() || database.comment == names.mark) {
             return Err(ResetError::Foreign(names.temporary.clone()));
         }
         drop_database(connection, &names.temporary)?;
         dropped = true;
     }
-    if let Some(found) = find(connection, &names.copy)? {
-        if found.comment != names.mark {
+    if let Some(database) = find(connection, &names.copy)? {
+        if database.comment != names.mark {
             return Err(ResetError::Foreign(names.copy.clone()));
         }
         drop_database(connection, &names.copy)?;
@@ -377,7 +377,7 @@ pub(super) fn drop_marked(
     name: &str,
     mark: &str,
 ) -> Result<bool, ResetError> {
-    if find(connection, name)?.is_none_or(|found| found.comment != mark) {
+    if find(connection, name)?.is_none_or(|database| database.comment != mark) {
         return Ok(false);
     }
     drop_database(connection, name)?;
@@ -393,7 +393,7 @@ fn drop_database(connection: &mut Connection, name: &str) -> Result<(), ResetErr
         match connection.execute(&sql) {
             Err(ConnectionError::Server(error)) if error.sqlstate == SqlState::OBJECT_IN_USE => {
                 if Instant::now() >= deadline {
-                    let holders = Holders::of_database(connection, name);
+                    let holders = Holders::for_database(connection, name);
                     return Err(ResetError::InUse { database: name.to_owned(), holders });
                 }
                 std::thread::sleep(POLL_INTERVAL);
@@ -415,7 +415,7 @@ fn refused(connection: &mut Connection, template: &str, error: ConnectionError) 
             ResetError::Privilege { database: template.to_owned(), source: Box::new(error) }
         }
         SqlState::OBJECT_IN_USE => {
-            let holders = Holders::of_database(connection, template);
+            let holders = Holders::for_database(connection, template);
             ResetError::InUse { database: template.to_owned(), holders }
         }
         _ => error.into(),
@@ -428,12 +428,12 @@ mod tests {
 
     #[test]
     fn experiments_of_the_same_minute_use_different_databases() {
-        let one = CopyNames::of("01890000-0000-7000-8000-0000deadbeef");
-        let other = CopyNames::of("01890000-0000-7000-8000-0000deadbee0");
+        let one = CopyNames::for_experiment("01890000-0000-7000-8000-0000deadbeef");
+        let other = CopyNames::for_experiment("01890000-0000-7000-8000-0000deadbee0");
         assert_eq!(one.copy, "riops_deadbeef_run");
         assert_ne!(one.copy, other.copy);
         // Names have at most 63 bytes.
         assert_eq!(one.temporary, "riops_018900000000700080000000deadbeef_new");
-        CopyNames::of("");
+        CopyNames::for_experiment("");
     }
 }

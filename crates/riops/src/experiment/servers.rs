@@ -156,14 +156,14 @@ impl Bench for Servers<'_> {
     type Error = ConductError;
 
     fn starting(&mut self, study: &Study, task: &Task, remaining: &Remaining) {
-        let number = study.finished.len() + 1;
+        let ordinal = study.finished.len() + 1;
         // The repetition of a disturbed run is not among the remaining ones.
         let total = study.finished.len() + remaining.runs.max(1);
         let total =
             if remaining.is_maximum { format!("at most {total}") } else { total.to_string() };
         let left = remaining.seconds.map(|seconds| format!(", {} left", time_left(seconds)));
         self.events.notice(&format!(
-            "run {number} of {total}{}: {}, block {}",
+            "run {ordinal} of {total}{}: {}, block {}",
             left.unwrap_or_default(),
             study.experiment.task_name(task),
             task.block
@@ -315,7 +315,7 @@ impl Servers<'_> {
         let Ran { record, saved, of_fleet } = match session.run(plan, server, role, &mut |_, _| {})
         {
             Ok(ran) => ran,
-            Err(SessionError::Fleet(error)) if ends_experiment(&error, role) => {
+            Err(SessionError::Fleet(error)) if is_end_of_experiment(&error, role) => {
                 return Err(error.into());
             }
             Err(error) => return Ok(Err(error.to_string())),
@@ -343,7 +343,7 @@ impl Servers<'_> {
 }
 
 /// Whether an agent does not fit the fleet, or the others are missing: each further run would wait for them in vain.
-fn ends_experiment(error: &FleetError, role: Role) -> bool {
+fn is_end_of_experiment(error: &FleetError, role: Role) -> bool {
     match error {
         FleetError::Refused { .. } | FleetError::Plan(_) => true,
         FleetError::NoStart { .. } | FleetError::Occupied(_) => role == Role::Conductor,

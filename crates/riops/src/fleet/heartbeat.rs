@@ -88,8 +88,8 @@ pub(super) struct Pulse {
 
 impl Heartbeat {
     pub(super) fn start(meeting: Meeting, pulse: Pulse) -> Result<Self, FleetError> {
-        let each = pulse.every.as_secs_f64() / pulse.plan.interval_s;
-        let sent = truncated((HEARTBEATS_SENT * each.max(1.0)).ceil());
+        let intervals_per_beat = pulse.every.as_secs_f64() / pulse.plan.interval_s;
+        let sent = truncated((HEARTBEATS_SENT * intervals_per_beat.max(1.0)).ceil());
         let (meeting, points) = (Mutex::new(meeting), Mutex::default());
         let shared = Arc::new(Shared { meeting, points, pulse, breach: Arc::default(), sent });
         let (stop, stopped) = channel();
@@ -153,14 +153,14 @@ impl Shared {
     fn tell(&self, is_told: &mut bool) -> Result<(), FleetError> {
         let json = self.own_points()?;
         let interrupt = &self.pulse.interrupt;
-        if interrupt.requested() && !*is_told {
+        if interrupt.is_requested() && !*is_told {
             self.tell_interrupt()?;
             *is_told = true;
         }
         let mut meeting = self.meeting();
         let reply = meeting.tell(HEARTBEAT, &[json.as_deref()])?.unwrap_or_default();
         let [is_interrupted, threshold, end_s] = reply.as_slice() else { return Ok(()) };
-        if is_interrupted.as_deref() == Some("t") && !interrupt.requested() {
+        if is_interrupted.as_deref() == Some("t") && !interrupt.is_requested() {
             *is_told = true;
             interrupt.request();
         }
@@ -187,8 +187,8 @@ impl Shared {
         }
         let (mut points, mut needed) = (self.points(), BTreeSet::new());
         for row in rows {
-            let [Some(number), json, Some(is_needed)] = row.as_slice() else { continue };
-            let Ok(agent) = number.parse() else { continue };
+            let [Some(agent_text), json, Some(is_needed)] = row.as_slice() else { continue };
+            let Ok(agent) = agent_text.parse() else { continue };
             if is_needed == "t" {
                 needed.insert(agent);
             }
@@ -214,7 +214,7 @@ impl Shared {
 
     /// Forgets the intervals of the stage before.
     pub(super) fn begin_stage(&self) -> Result<(), FleetError> {
-        let (stopped_s, watch) = (self.stopped_s(), Watch::of(&self.pulse.plan)?);
+        let (stopped_s, watch) = (self.stopped_s(), Watch::from_plan(&self.pulse.plan)?);
         *self.points() = Points { watch, stopped_s, ..Points::default() };
         Ok(())
     }
@@ -246,7 +246,9 @@ impl Points {
     /// Adds the intervals that an agent has sent, except those that were shown, and numbers that no run has.
     fn receive(&mut self, agent: u32, sent: Vec<(u64, Point)>) {
         let expected = self.shown..INTERVALS_MAX;
-        for (interval, point) in sent.into_iter().filter(|(of, _)| expected.contains(of)) {
+        for (interval, point) in
+            sent.into_iter().filter(|(interval, _)| expected.contains(interval))
+        {
             self.of_all.entry(interval).or_default().insert(agent, point);
         }
     }
@@ -291,7 +293,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Returns the watch of a plan that ends with a breach; `None` for any other plan.
-    pub(super) fn of(plan: &Plan) -> Result<Option<Self>, HistogramError> {
+    pub(super) fn from_plan(plan: &Plan) -> Result<Option<Self>, HistogramError> {
         if !plan.abort_on_threshold {
             return Ok(None);
         }
@@ -340,7 +342,7 @@ mod tests {
         // Agent 0 has ended after two intervals.
         let points = || Points {
             of_all: (0..10)
-                .map(|number| (number, of_all(if number < 2 { &[0, 1] } else { &[1] })))
+                .map(|interval| (interval, of_all(if interval < 2 { &[0, 1] } else { &[1] })))
                 .collect(),
             ..Points::default()
         };
@@ -371,21 +373,21 @@ mod tests {
 
     #[test]
     fn thresholds_apply_to_all_agents_since_the_start() {
-        let found = |threshold: &str, intervals: &[&[Point]]| {
+        let breaches = |threshold: &str, intervals: &[&[Point]]| {
             let thresholds = vec![threshold.parse().unwrap()];
             let plan = Plan { thresholds, abort_on_threshold: true, ..Plan::default() };
-            let mut watch = Watch::of(&plan).unwrap().unwrap();
-            let mut breached = |each: &&[Point]| watch.add(each.iter()).unwrap().is_some();
+            let mut watch = Watch::from_plan(&plan).unwrap().unwrap();
+            let mut breached = |points: &&[Point]| watch.add(points.iter()).unwrap().is_some();
             intervals.iter().map(&mut breached).collect::<Vec<_>>()
         };
         let fast = || point(&[1, 1, 1]);
         // Each agent has 3 transactions per second and one error, all together twice as many.
-        assert_eq!(found("tps>5", &[&[fast()], &[fast()]]), [true, true]);
-        assert_eq!(found("tps>5", &[&[fast(), fast()], &[fast(), fast()]]), [false, false]);
-        assert_eq!(found("errors<4", &[&[fast(), fast()], &[fast(), fast()]]), [false, true]);
+        assert_eq!(breaches("tps>5", &[&[fast()], &[fast()]]), [true, true]);
+        assert_eq!(breaches("tps>5", &[&[fast(), fast()], &[fast(), fast()]]), [false, false]);
+        assert_eq!(breaches("errors<4", &[&[fast(), fast()], &[fast(), fast()]]), [false, true]);
         // The median of 3 times 1 ms and 5 times 9 ms is 9 ms; the mean of the agents' medians is 5 ms.
-        assert_eq!(found("p50<8ms", &[&[fast(), fast()]]), [false]);
-        assert_eq!(found("p50<8ms", &[&[fast(), point(&[9; 5])]]), [true]);
-        assert!(Watch::of(&Plan::default()).unwrap().is_none());
+        assert_eq!(breaches("p50<8ms", &[&[fast(), fast()]]), [false]);
+        assert_eq!(breaches("p50<8ms", &[&[fast(), point(&[9; 5])]]), [true]);
+        assert!(Watch::from_plan(&Plan::default()).unwrap().is_none());
     }
 }

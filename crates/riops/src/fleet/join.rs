@@ -82,7 +82,7 @@ impl Fleet {
         require_dedicated(&mut meeting, name)?;
         let every = plan.interval().clamp(HEARTBEAT_MIN, HEARTBEAT_MAX);
         let deadline = Instant::now() + invitation.within;
-        let (id, agent, whole) = loop {
+        let (id, agent, full_plan) = loop {
             match enter(&mut meeting, invitation, lost_after(every)) {
                 Err(error @ FleetError::Refused { .. }) => {
                     let host = crate::host::machine::facts().host;
@@ -104,13 +104,13 @@ impl Fleet {
         let pulse = Pulse {
             every,
             shows_all: agent == 0,
-            plan: whole.clone(),
+            plan: full_plan.clone(),
             interrupt: interrupt.clone(),
         };
         let mut fleet = Self {
             name: name.to_owned(),
             share,
-            whole,
+            full_plan,
             id,
             host: crate::host::machine::facts().host,
             run: None,
@@ -176,8 +176,8 @@ fn require_dedicated(meeting: &mut Meeting, name: &str) -> Result<(), FleetError
     let connection = meeting.connected()?;
     let own = connection.session_info().process.to_string();
     // A pooler sends its own number at the start.
-    let found = [connection.query_value(PROCESS)?, connection.query_value(PROCESS)?];
-    if found.iter().all(|process| process.as_ref() == Some(&own)) {
+    let processes = [connection.query_value(PROCESS)?, connection.query_value(PROCESS)?];
+    if processes.iter().all(|process| process.as_ref() == Some(&own)) {
         return Ok(());
     }
     let text = "the store is behind a connection pooler: agents need sessions of their own; use the address of the server";
@@ -195,9 +195,9 @@ fn enter(
     connection.execute("begin")?;
     let entered = enter_locked(connection, invitation, &token, lost_after);
     connection.execute(if entered.is_ok() { "commit" } else { "rollback" })?;
-    let (id, number, whole) = entered?;
+    let (id, agent, full_plan) = entered?;
     (meeting.fleet, meeting.token) = (id.to_string(), token);
-    Ok((id, number, whole))
+    Ok((id, agent, full_plan))
 }
 
 fn enter_locked(
@@ -213,25 +213,25 @@ fn enter_locked(
     connection.query_with(PURGE, &[Some(DEAD_AFTER_S), Some(name), Some(&lost_after_s)])?;
     let own = [agents.to_string(), env!("CARGO_PKG_VERSION").to_owned(), server.to_owned()];
     let running = connection.query_with(RUNNING, &[Some(name)])?.into_iter().next();
-    let (id, whole) = match (running, role) {
+    let (id, full_plan) = match (running, role) {
         (Some(_), Role::Conductor) => return Err(FleetError::Occupied(name.to_owned())),
         (None, Role::Follower) => {
             let reason = "agent 0, which founded it, has left".to_owned();
             return Err(FleetError::NoStart { name: name.to_owned(), reason });
         }
         (Some(row), _) => running_fleet(row, invitation, &own)?,
-        (None, _) => found(connection, invitation, &own)?,
+        (None, _) => create_fleet(connection, invitation, &own)?,
     };
-    let number = free_number(connection, &id.to_string(), invitation, lost_after)?;
+    let agent = free_number(connection, &id.to_string(), invitation, lost_after)?;
     let (id_text, number_text, host) =
-        (id.to_string(), number.to_string(), crate::host::machine::facts().host);
+        (id.to_string(), agent.to_string(), crate::host::machine::facts().host);
     connection.query_with(JOIN, &[Some(&id_text), Some(&number_text), Some(token), Some(&host)])?;
-    let whole = Plan { workers: plan.workers, driver: plan.driver, ..whole };
-    Ok((id, number, whole))
+    let full_plan = Plan { workers: plan.workers, driver: plan.driver, ..full_plan };
+    Ok((id, agent, full_plan))
 }
 
-/// Founds a fleet. Returns its id and its plan.
-fn found(
+/// Creates a fleet. Returns its id and its plan.
+fn create_fleet(
     connection: &mut Connection,
     invitation: &Invitation<'_>,
     own: &[String; 3],
@@ -251,8 +251,8 @@ fn running_fleet(
     own: &[String; 3],
 ) -> Result<(Uuid, Plan), FleetError> {
     let (name, plan) = (invitation.name, invitation.plan);
-    let found: Vec<String> = row.into_iter().map(Option::unwrap_or_default).collect();
-    let [id, same @ .., json, is_started] = found.as_slice() else {
+    let texts: Vec<String> = row.into_iter().map(Option::unwrap_or_default).collect();
+    let [id, same @ .., json, is_started] = texts.as_slice() else {
         return Err(refused(name, "its row in the store is damaged"));
     };
     if is_started == "t" {
@@ -260,22 +260,22 @@ fn running_fleet(
         return Err(refused(name, text));
     }
     require_same(name, own, same)?;
-    let whole = Plan { trust: plan.trust, ..serde_json::from_str(json)? };
+    let full_plan = Plan { trust: plan.trust, ..serde_json::from_str(json)? };
     let names = ["the fleet", "this agent"];
-    if let Some(text) = differing_plans([&whole, plan], &OWN_FIELDS, names)? {
+    if let Some(text) = differing_plans([&full_plan, plan], &OWN_FIELDS, names)? {
         return Err(refused(name, text));
     }
     let id = id.parse().map_err(|_| refused(name, "its id in the store is damaged"))?;
-    Ok((id, whole))
+    Ok((id, full_plan))
 }
 
 /// Fails with the first difference between this agent and the fleet: number of agents, version, server, plan.
-fn require_same(name: &str, own: &[String; 3], found: &[String]) -> Result<(), FleetError> {
+fn require_same(name: &str, own: &[String; 3], existing: &[String]) -> Result<(), FleetError> {
     let names = ["number of agents", "version of riops", "server"];
-    let mut pairs = names.into_iter().zip(own.iter().zip(found));
-    match pairs.find(|(_, (own, found))| own != found) {
-        Some((what, (own, found))) => {
-            Err(refused(name, format!("its {what} is {found}, this agent's is {own}")))
+    let mut pairs = names.into_iter().zip(own.iter().zip(existing));
+    match pairs.find(|(_, (own, existing))| own != existing) {
+        Some((what, (own, existing))) => {
+            Err(refused(name, format!("its {what} is {existing}, this agent's is {own}")))
         }
         None => Ok(()),
     }
@@ -294,22 +294,22 @@ fn free_number(
     let taken: Vec<(u32, String)> = rows
         .into_iter()
         .filter_map(|row| match row.as_slice() {
-            [Some(number), Some(host), Some(lives)] if lives == "t" => {
-                Some((number.parse().ok()?, host.clone()))
+            [Some(agent_text), Some(host), Some(lives)] if lives == "t" => {
+                Some((agent_text.parse().ok()?, host.clone()))
             }
             _ => None,
         })
         .collect();
-    let holder = |number: u32| taken.iter().find(|(of, _)| *of == number);
+    let holder = |wanted: u32| taken.iter().find(|(agent, _)| *agent == wanted);
     match agent {
-        Some(number) => match holder(number) {
+        Some(agent) => match holder(agent) {
             Some((_, host)) => {
-                Err(refused(name, format!("agent {number} has joined already, on {host}")))
+                Err(refused(name, format!("agent {agent} has joined already, on {host}")))
             }
-            None => Ok(number),
+            None => Ok(agent),
         },
         None => (0..agents)
-            .find(|number| holder(*number).is_none())
+            .find(|candidate| holder(*candidate).is_none())
             .ok_or_else(|| refused(name, format!("all of its {agents} agents have joined"))),
     }
 }

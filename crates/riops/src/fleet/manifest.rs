@@ -92,9 +92,9 @@ impl Manifest {
         }
         for (option, quantity) in [("--cpu", &self.cpu), ("--memory", &self.memory)] {
             let unit = quantity.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-            let number = quantity.strip_suffix(unit).and_then(|number| number.parse::<f64>().ok());
+            let amount = quantity.strip_suffix(unit).and_then(|digits| digits.parse::<f64>().ok());
             let units = ["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"];
-            if number.is_none_or(|number| number <= 0.0) || !units.contains(&unit) {
+            if amount.is_none_or(|amount| amount <= 0.0) || !units.contains(&unit) {
                 return refuse(format!(
                     "{option} \"{quantity}\" is no quantity, such as 2, 500m, 1Gi"
                 ));
@@ -216,15 +216,28 @@ mod tests {
             change(&mut manifest);
             manifest.text(&[]).unwrap_err().to_string()
         };
-        assert!(refused(|each| each.schedule = Some("daily".to_owned())).contains("five fields"));
-        assert!(refused(|each| each.name.push('a')).contains("at most 47"));
-        let long = |each: &mut Manifest| (each.schedule, each.name) = (None, "a".repeat(59));
+        assert!(
+            refused(|manifest| manifest.schedule = Some("daily".to_owned()))
+                .contains("five fields")
+        );
+        assert!(refused(|manifest| manifest.name.push('a')).contains("at most 47"));
+        let long =
+            |manifest: &mut Manifest| (manifest.schedule, manifest.name) = (None, "a".repeat(59));
         assert!(refused(long).contains("at most 58"));
-        assert!(refused(|each| each.name = "Night".to_owned()).contains("lower-case letters"));
-        assert!(refused(|each| each.cpu = "two".to_owned()).contains("--cpu"));
-        assert!(refused(|each| each.memory = "1GB".to_owned()).contains("--memory"));
-        assert!(refused(|each| each.node_selector.push("x".to_owned())).contains("LABEL=VALUE"));
-        assert!(refused(|each| each.namespace = Some("a\nb".to_owned())).contains("--namespace"));
-        assert!(refused(|each| each.deadline = Span(Duration::ZERO)).contains("--deadline"));
+        assert!(
+            refused(|manifest| manifest.name = "Night".to_owned()).contains("lower-case letters")
+        );
+        assert!(refused(|manifest| manifest.cpu = "two".to_owned()).contains("--cpu"));
+        assert!(refused(|manifest| manifest.memory = "1GB".to_owned()).contains("--memory"));
+        assert!(
+            refused(|manifest| manifest.node_selector.push("x".to_owned())).contains("LABEL=VALUE")
+        );
+        assert!(
+            refused(|manifest| manifest.namespace = Some("a\nb".to_owned()))
+                .contains("--namespace")
+        );
+        assert!(
+            refused(|manifest| manifest.deadline = Span(Duration::ZERO)).contains("--deadline")
+        );
     }
 }

@@ -129,7 +129,8 @@ impl Meeting {
     ) -> Result<Vec<Row>, FleetError> {
         loop {
             let asked = Instant::now();
-            let result = self.connected().and_then(|each| each.query_with(sql, parameters));
+            let result =
+                self.connected().and_then(|connection| connection.query_with(sql, parameters));
             match result {
                 Ok(rows) => {
                     self.silent_since = None;
@@ -182,16 +183,16 @@ impl Meeting {
         let can_judge = self.since.elapsed() > lost_after;
         let row = rows.into_iter().next().unwrap_or_default();
         let text = |column: usize| row.get(column).cloned().flatten();
-        let number = |column: usize| text(column).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let count = |column: usize| text(column).and_then(|text| text.parse().ok()).unwrap_or(0);
         Ok(State {
-            joined: number(0),
-            connected: number(1),
-            lost_connecting: if can_judge { number(2) } else { 0 },
-            lost_running: if can_judge { number(3) } else { 0 },
-            lost_settled: if can_judge { number(4) } else { 0 },
-            ended: number(5),
-            done: number(6),
-            first_stage: number(7),
+            joined: count(0),
+            connected: count(1),
+            lost_connecting: if can_judge { count(2) } else { 0 },
+            lost_running: if can_judge { count(3) } else { 0 },
+            lost_settled: if can_judge { count(4) } else { 0 },
+            ended: count(5),
+            done: count(6),
+            first_stage: count(7),
             failed: text(8),
             lost_agent: text(9).filter(|_| can_judge),
             start_s: text(10).and_then(|text| text.parse().ok()),
@@ -345,8 +346,8 @@ mod tests {
                 shortest = shortest.min(there_us + back_us);
             }
             // A float of seconds since 1970 has a resolution of 0.24 µs.
-            let found = clock.time_at(origin + now) - now.as_secs_f64();
-            prop_assert!((found - offset_s).abs() <= clock.uncertainty_s() + 1e-6);
+            let computed_s = clock.time_at(origin + now) - now.as_secs_f64();
+            prop_assert!((computed_s - offset_s).abs() <= clock.uncertainty_s() + 1e-6);
             // At least as exact as the shortest round trip.
             let bound = shortest as f64 / 2e6 + DRIFT_MAX * now.as_secs_f64() + 3e-6;
             prop_assert!(clock.uncertainty_s() <= bound);

@@ -23,9 +23,9 @@ const IDENTITY: &str = "select 'system ' || system_identifier || ', database ' |
 
 /// Returns which agent this process is, of how many, according to the variables of a scheduler; each as far as it is known.
 pub fn rank(variable: impl Fn(&str) -> Option<String>) -> (Option<u32>, Option<u32>) {
-    let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
-    let known = RANKS.iter().find_map(|(rank, size)| Some((number(rank)?, *size)));
-    known.map_or((None, None), |(rank, size)| (Some(rank), size.and_then(number)))
+    let value = |name: &str| variable(name)?.trim().parse::<u32>().ok();
+    let known = RANKS.iter().find_map(|(rank, size)| Some((value(rank)?, *size)));
+    known.map_or((None, None), |(rank, size)| (Some(rank), size.and_then(value)))
 }
 
 /// Which agent of which fleet a client is.
@@ -101,7 +101,7 @@ mod tests {
         let known = |variables: &[(&str, &str)]| {
             let variables = variables.to_vec();
             rank(move |name| {
-                variables.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned())
+                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
             })
         };
         assert_eq!(known(&[]), (None, None));

@@ -96,7 +96,7 @@ struct Signal(Option<i32>);
 pub struct Fleet {
     name: String,
     share: Share,
-    whole: Plan,
+    full_plan: Plan,
     id: Uuid,
     host: String,
     /// Id of its run, in the names of its sessions.
@@ -131,7 +131,7 @@ impl Fleet {
     /// # Errors
     /// [`FleetError::Plan`] if the plan cannot be divided.
     pub fn plan(&self) -> Result<Plan, FleetError> {
-        Ok(self.whole.shared(self.share)?)
+        Ok(self.full_plan.shared(self.share)?)
     }
 
     /// Returns which of the agents this is.
@@ -151,10 +151,10 @@ impl Fleet {
     pub fn agree_start(&mut self) -> Result<Agreement, FleetError> {
         self.stage += 1;
         self.heartbeat.shared.begin_stage()?;
-        let number = self.stage.to_string();
+        let ordinal = self.stage.to_string();
         let run = self.run.map(|run| run.to_string());
         let reply =
-            self.heartbeat.shared.meeting().tell(CONNECTED, &[Some(&number), run.as_deref()])?;
+            self.heartbeat.shared.meeting().tell(CONNECTED, &[Some(&ordinal), run.as_deref()])?;
         reply.ok_or_else(|| FleetError::EndedWithout(self.name.clone()))?;
         let head_start_s = (HEAD_START + 2 * self.poll_every()).as_secs_f64().to_string();
         loop {
@@ -175,7 +175,7 @@ impl Fleet {
             }
             if state.connected.saturating_add(state.lost_connecting) >= state.joined {
                 let mut meeting = self.heartbeat.shared.meeting();
-                meeting.ask(START, &[Some(&number), Some(&head_start_s)])?;
+                meeting.ask(START, &[Some(&ordinal), Some(&head_start_s)])?;
                 continue;
             }
             self.pause()?;
@@ -220,7 +220,7 @@ impl Fleet {
             let _ = self.heartbeat.shared.tell_interrupt();
             return Err(FleetError::Interrupted);
         }
-        if self.interrupt.requested() {
+        if self.interrupt.is_requested() {
             std::thread::sleep(self.poll_every());
         } else {
             self.interrupt.pause(self.poll_every());
@@ -340,7 +340,7 @@ impl Fleet {
     fn merged(&self) -> Result<Record, FleetError> {
         let rows = self.heartbeat.shared.meeting().ask(PARTS, &[])?;
         let parts: Vec<MergedPart> = rows.iter().map(|row| part(row)).collect::<Result<_, _>>()?;
-        let mut merged = merge(self.id, parts, Some(&self.whole))?;
+        let mut merged = merge(self.id, parts, Some(&self.full_plan))?;
         if self.has_settled && merged.checks.is_empty() {
             let text = "the data were not verified: the agent that verified them was lost, or its verification failed";
             merged.verdict.reasons.push(text.to_owned());
@@ -392,8 +392,8 @@ impl Fleet {
 /// Moves the times of a record to the clock of the store, which was ahead by `ahead_s` at the start of each stage.
 fn to_time_of_store(record: &mut Record, ahead_s: &[f64]) {
     let of_stages = record.stages.iter_mut().filter_map(|stage| stage.started_at.as_mut());
-    let whole = std::iter::once((&mut record.started_at, ahead_s.first()));
-    for (at, ahead_s) in whole.chain(of_stages.zip(ahead_s.iter().map(Some))) {
+    let start_of_run = std::iter::once((&mut record.started_at, ahead_s.first()));
+    for (at, ahead_s) in start_of_run.chain(of_stages.zip(ahead_s.iter().map(Some))) {
         let ahead = jiff::SignedDuration::try_from_secs_f64(ahead_s.copied().unwrap_or(0.0));
         *at = ahead.ok().and_then(|ahead| at.checked_add(ahead).ok()).unwrap_or(*at);
     }
@@ -438,7 +438,7 @@ fn failed(error: std::io::Error) -> FleetError {
 /// Returns the part of an agent from its row: number, host, state, error, record, agent, seconds since its heartbeat, run.
 fn part(row: &[Option<String>]) -> Result<MergedPart, FleetError> {
     let text = |column: usize| row.get(column).and_then(Option::as_deref);
-    let number = text(0).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let position = text(0).and_then(|text| text.parse().ok()).unwrap_or(0);
     if let (Some(record), Some(agent)) = (text(4), text(5)) {
         let agent: AgentRecord = serde_json::from_str(agent)?;
         return Ok(MergedPart { agent, record: Some(unpack(record)?) });
@@ -450,6 +450,12 @@ fn part(row: &[Option<String>]) -> Result<MergedPart, FleetError> {
     );
     let host = text(1).unwrap_or_default().to_owned();
     let run = text(7).and_then(|text| text.parse().ok());
-    let agent = AgentRecord { number, host, run, failure: Some(failure), ..AgentRecord::default() };
+    let agent = AgentRecord {
+        number: position,
+        host,
+        run,
+        failure: Some(failure),
+        ..AgentRecord::default()
+    };
     Ok(MergedPart { agent, record: None })
 }

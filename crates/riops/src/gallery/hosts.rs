@@ -43,7 +43,7 @@ fn json_of(value: &impl Serialize) -> Result<Value, serde_json::Error> {
 
 impl Kind {
     /// Returns the kind of the texts in a field with this key; `None`: they contain no host.
-    fn of(key: &str) -> Option<Self> {
+    fn from_key(key: &str) -> Option<Self> {
         match key {
             // Versions may have the form of an address.
             "server_version" | "riops_version" | "version_text" => None,
@@ -96,10 +96,10 @@ impl Hosts {
         let mut result = String::with_capacity(text.len());
         let (mut at, mut before) = (0, ' ');
         while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
-            let found = (!before.is_alphanumeric() && before != '_' && c != '.')
+            let replacement = (!before.is_alphanumeric() && before != '_' && c != '.')
                 .then(|| self.found_at(&lower, at, kind))
                 .flatten();
-            if let Some((end, name)) = found {
+            if let Some((end, name)) = replacement {
                 result.push_str(name);
                 before = lower.get(..end).and_then(|done| done.chars().next_back()).unwrap_or(' ');
                 at = end;
@@ -148,7 +148,7 @@ impl Hosts {
             }
             Value::Object(fields) => {
                 for (key, value) in fields {
-                    if let Some(kind) = Kind::of(key) {
+                    if let Some(kind) = Kind::from_key(key) {
                         self.replace(value, kind);
                     }
                 }
@@ -164,7 +164,8 @@ impl Hosts {
             Value::Array(values) => values.iter().for_each(|value| self.learn_json(value, kind)),
             Value::Object(fields) => {
                 for (key, value) in fields {
-                    let of_key = if kind == Kind::Written { Some(kind) } else { Kind::of(key) };
+                    let of_key =
+                        if kind == Kind::Written { Some(kind) } else { Kind::from_key(key) };
                     if let Some(kind) = of_key {
                         self.learn_json(value, kind);
                     }
@@ -231,13 +232,13 @@ impl Hosts {
         let mut at = 0;
         while let Some(c) = lower.get(at..).and_then(|rest| rest.chars().next()) {
             let parts = lower.split_at_checked(at);
-            let found = parts.and_then(|(before, rest)| address_at(before, rest));
-            if let Some((_, ip)) = found
+            let address = parts.and_then(|(before, rest)| address_at(before, rest));
+            if let Some((_, ip)) = address
                 && (kind != Kind::Written || is_no_version(ip))
             {
                 self.learn(&ip.to_string());
             }
-            at += found.map_or(c.len_utf8(), |(length, _)| length);
+            at += address.map_or(c.len_utf8(), |(length, _)| length);
         }
     }
 }
@@ -295,11 +296,11 @@ fn address_at(before: &str, rest: &str) -> Option<(usize, IpAddr)> {
         return None;
     }
     let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-    let (whole, after) = rest.split_at_checked(end)?;
+    let (token, after) = rest.split_at_checked(end)?;
     if after.starts_with(char::is_alphanumeric) {
         return None;
     }
-    let word = whole.trim_end_matches(['.', ':']);
+    let word = token.trim_end_matches(['.', ':']);
     let (word, ip) = match word.parse::<IpAddr>() {
         Ok(ip) => (word, ip),
         // With a port.
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_wrote_has_no_hosts_but_versions_and_links() {
+    fn hides_hosts_in_texts_of_people_but_keeps_versions_and_links() {
         let texts = hidden(
             Kind::Written,
             &[
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_an_address_stays() {
+    fn keeps_texts_that_resemble_addresses() {
         let texts = [
             "PostgreSQL 11.2-YB-2.25.0.0-b0",
             "select a::bigint, d::date, '12:30:45', b::a",

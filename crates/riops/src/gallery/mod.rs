@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::figure::Summary;
 use crate::record::Record;
 use crate::report::experiment::{experiment, view};
-use crate::report::table::{Cell, Table, number, word};
+use crate::report::table::{Cell, Table, number_column, text_column};
 use crate::report::{
     ASSETS, Findings, Layout, Link, badge, comparison_of, environment, findings_html, headline,
     history_findings, html_in, title,
@@ -148,7 +148,8 @@ impl Gallery {
         let name = record.id.to_string();
         let mut layout = layout_of(title(records));
         let link = |text: &str, href: String| Link { text: text.to_owned(), href, current: false };
-        if let Some(path) = record.label.as_deref().map(history_path).filter(|path| self.has(path))
+        if let Some(path) =
+            record.label.as_deref().map(history_path).filter(|path| self.has_page(path))
         {
             layout.nav.push(link("History of this label", format!("../{path}")));
         }
@@ -206,12 +207,12 @@ impl Gallery {
             let records = records.into_iter().map(|record| self.published(record));
             published.push((self.published_text(name), records.collect::<Result<Vec<_>, _>>()?));
         }
-        let Some(found) = comparison_of(&published) else {
+        let Some(comparison) = comparison_of(&published) else {
             return Ok(None);
         };
         let names: Vec<_> = published.iter().map(|(name, _)| name.as_str()).collect();
         let path = format!("comparisons/{}.html", file_name(&names.join(" -- ")));
-        self.page(COMPARISONS, path, &found, String::new()).map(Some)
+        self.page(COMPARISONS, path, &comparison, String::new()).map(Some)
     }
 
     /// The page of the history of a label. The pages of its runs, which come later, link to it.
@@ -238,9 +239,9 @@ impl Gallery {
         }
         let label = self.published_text(label);
         let series = history(&runs, &stages, ChangeSettings::default().change_min);
-        let found = history_findings(&label, &series, &|run| format!("../runs/{run}.html"));
+        let findings = history_findings(&label, &series, &|run| format!("../runs/{run}.html"));
         let detail = number_of(runs.len() as u64, "run");
-        self.page(HISTORIES, history_path(&label), &found, detail)
+        self.page(HISTORIES, history_path(&label), &findings, detail)
     }
 
     /// The files that all pages use, and the index.
@@ -252,20 +253,23 @@ impl Gallery {
         let mut layout = Layout::beside(&title, "");
         layout.reproduce = Some("riops runs import runs/*.json".to_owned());
         let columns = [
-            word("started (UTC)"),
-            word("run"),
-            word("result"),
-            number("figure"),
-            word("unit"),
-            word("server"),
-            word("tags and facts"),
+            text_column("started (UTC)"),
+            text_column("run"),
+            text_column("result"),
+            number_column("figure"),
+            text_column("unit"),
+            text_column("server"),
+            text_column("tags and facts"),
         ];
         let groups = GROUPS.into_iter().filter_map(|name| {
             let entries = self.entries.iter().filter(|entry| entry.group == name);
             let rows = entries.map(|Entry { title, path, detail, .. }| {
                 vec![Cell::from(title.as_str()).with_link(path), detail.as_str().into()]
             });
-            Some((name, Table::new(name, [word("page"), word("about")], rows).filled()?))
+            Some((
+                name,
+                Table::new(name, [text_column("page"), text_column("about")], rows).filled()?,
+            ))
         });
         let index = Index {
             title: &title,
@@ -280,13 +284,13 @@ impl Gallery {
             path: format!("assets/{name}"),
             text: text.to_owned(),
         };
-        let mut files: Vec<_> = ASSETS.iter().map(|each| asset(each.name, each.text)).collect();
+        let mut files: Vec<_> = ASSETS.iter().map(|file| asset(file.name, file.text)).collect();
         files.push(asset("gallery.js", SCRIPT));
         files.push(SiteFile { path: "index.html".to_owned(), text });
         Ok(files)
     }
 
-    fn has(&self, path: &str) -> bool {
+    fn has_page(&self, path: &str) -> bool {
         self.entries.iter().any(|entry| entry.path == path)
     }
 
@@ -306,11 +310,16 @@ impl Gallery {
         &mut self,
         group: &'static str,
         path: String,
-        found: &Findings,
+        findings: &Findings,
         detail: String,
     ) -> Result<SiteFile, GalleryError> {
-        let text = findings_html(found, &layout_of(found.title.clone()))?;
-        self.entries.push(Entry { group, path: path.clone(), title: found.title.clone(), detail });
+        let text = findings_html(findings, &layout_of(findings.title.clone()))?;
+        self.entries.push(Entry {
+            group,
+            path: path.clone(),
+            title: findings.title.clone(),
+            detail,
+        });
         Ok(SiteFile { path, text })
     }
 }
@@ -326,7 +335,7 @@ fn layout_of(title: String) -> Layout {
 /// The row of a run in the index.
 fn row(record: &Record) -> Vec<Cell> {
     let figure = headline(record);
-    let found = badge(record.validity(), record.status.as_str(), &record.marks().join(", "));
+    let badge = badge(record.validity(), record.status.as_str(), &record.marks().join(", "));
     let name = record.label.as_ref().map(|label| format!(" · {label}")).unwrap_or_default();
     // The tags that link a run to its experiment are of no use to readers.
     let is_own = |key: &str| [tag::EXPERIMENT, tag::BLOCK, tag::TURN].contains(&key);
@@ -338,10 +347,10 @@ fn row(record: &Record) -> Vec<Cell> {
         Cell::from(started.strftime("%F\u{a0}%H:%M").to_string())
             .with_link(format!("runs/{}.html", record.id)),
         format!("{}{name}", record.workload).into(),
-        found.text.into(),
+        badge.text.into(),
         figure.value.into(),
         figure.unit.into(),
-        Summary::of(record).map(|summary| summary.target()).into(),
+        Summary::first_stage(record).map(|summary| summary.target()).into(),
         tags.chain(facts).collect::<Vec<_>>().join(" · ").into(),
     ]
 }

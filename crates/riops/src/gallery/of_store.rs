@@ -71,7 +71,7 @@ pub fn gallery_of_store<E: From<GalleryError>>(
         }
     }
     for run in runs {
-        if interrupt.requested() {
+        if interrupt.is_requested() {
             return Err(GalleryError::Interrupted.into());
         }
         let record = store.find(&run.id).map_err(failed)?;

@@ -40,7 +40,7 @@ pub enum ImportError {
     },
     /// A record was written by a newer version of riops.
     #[error(
-        "{file}, line {line}: the record has schema {found}, but this riops supports only {SCHEMA}; use a newer riops"
+        "{file}, line {line}: the record has schema {schema}, but this riops supports only {SCHEMA}; use a newer riops"
     )]
     Newer {
         /// Name of the file.
@@ -48,7 +48,7 @@ pub enum ImportError {
         /// Number of the line, from 1.
         line: u64,
         /// Schema of the record.
-        found: u64,
+        schema: u64,
     },
     /// `--started-at` fits only one run.
     #[error("--started-at fits only one run, but the files contain {0}; import them one by one")]

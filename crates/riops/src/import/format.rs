@@ -38,26 +38,26 @@ crate::units::texts!(
 
 impl Format {
     /// Returns the format of a text that starts with `head`; `None` if only reports can be in it.
-    pub(super) fn of(head: &str) -> Option<Self> {
+    pub(super) fn from_head(head: &str) -> Option<Self> {
         let mut lines = head.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next()?;
         if is_json(head) && !lines::is_message(first) {
             return Some(Self::Json);
         }
-        if let Some(format) = Self::of_line(first) {
+        if let Some(format) = Self::from_line(first) {
             return Some(format);
         }
         // The table may follow the command that printed it, but not a report.
-        let found = lines.find(|line| is_ybio(line) || lines::is_start(line.trim_start()));
-        found.filter(|line| is_ybio(line)).map(|_| Self::Ybio)
+        let start = lines.find(|line| is_ybio(line) || lines::is_start(line.trim_start()));
+        start.filter(|line| is_ybio(line)).map(|_| Self::Ybio)
     }
 
     /// Returns the format whose results are in a single line.
-    pub(super) fn of_line(line: &str) -> Option<Self> {
+    pub(super) fn from_line(line: &str) -> Option<Self> {
         if line.starts_with('{') && line.contains("\"schema\"") {
             return Some(Self::Json);
         }
-        if is_ybio(line) { Some(Self::Ybio) } else { of_numbers(line) }
+        if is_ybio(line) { Some(Self::Ybio) } else { format_of_numbers(line) }
     }
 }
 /// Whether a text begins as an object or an array of objects, unlike the prompt of a shell or a block of commands.
@@ -98,11 +98,11 @@ pub(super) fn ybio_separator(line: &str) -> Option<char> {
 const EPOCH_S_MIN: u64 = 1_000_000_000;
 
 /// Lines of pgbench's logs.
-fn of_numbers(line: &str) -> Option<Format> {
+fn format_of_numbers(line: &str) -> Option<Format> {
     let fields: Vec<&str> = line.split(' ').collect();
     let is_number = |field: &str| field.parse::<f64>().is_ok();
-    let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
-    let (first, seconds) = (number(0), number(4));
+    let integer = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
+    let (first, seconds) = (integer(0), integer(4));
     if first? >= EPOCH_S_MIN && fields.len() >= 6 && fields.iter().all(|field| is_number(field)) {
         return Some(Format::PgbenchAggregate);
     }
@@ -115,8 +115,8 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|format| format.as_str() == text);
-        found.ok_or_else(|| format!("unknown format \"{text}\""))
+        let format = Self::ALL.into_iter().find(|format| format.as_str() == text);
+        format.ok_or_else(|| format!("unknown format \"{text}\""))
     }
 }
 
@@ -150,17 +150,23 @@ mod tests {
 
     #[test]
     fn recognizes_each_format_by_its_first_lines() {
-        let of = |head: &str| Format::of(head).map(Format::as_str);
-        assert_eq!(of("\n{\"schema\": 1}"), Some("json"));
-        assert_eq!(of("[{\"schema\": 1}]"), Some("json"));
-        assert_eq!(of("job_id,start_time,end_time,num_batches,num_rows\n"), Some("ybio"));
-        assert_eq!(of(" job_id | start_time | num_rows \n---+---\n"), Some("ybio"));
-        assert_eq!(of("0 1 4097 0 1795414448 499094\n"), Some("pgbench-log"));
-        assert_eq!(of("2 1 failed 0 1795414461 684485 1\n"), Some("pgbench-log"));
-        assert_eq!(of("1795414455 2303 820850 1279557884 26 6979\n"), Some("pgbench-aggregate"));
+        let recognized = |head: &str| Format::from_head(head).map(Format::as_str);
+        assert_eq!(recognized("\n{\"schema\": 1}"), Some("json"));
+        assert_eq!(recognized("[{\"schema\": 1}]"), Some("json"));
+        assert_eq!(recognized("job_id,start_time,end_time,num_batches,num_rows\n"), Some("ybio"));
+        assert_eq!(recognized(" job_id | start_time | num_rows \n---+---\n"), Some("ybio"));
+        assert_eq!(recognized("0 1 4097 0 1795414448 499094\n"), Some("pgbench-log"));
+        assert_eq!(recognized("2 1 failed 0 1795414461 684485 1\n"), Some("pgbench-log"));
+        assert_eq!(
+            recognized("1795414455 2303 820850 1279557884 26 6979\n"),
+            Some("pgbench-aggregate")
+        );
         // A command may precede the table; reports are read line by line.
         let table = " job_id | start_time | num_rows \n---+---\n";
-        assert_eq!(of(&format!("[bench@db1 ~]$ psql -c 'table benchruns'\n{table}")), Some("ybio"));
+        assert_eq!(
+            recognized(&format!("[bench@db1 ~]$ psql -c 'table benchruns'\n{table}")),
+            Some("ybio")
+        );
         let reports = [
             "pgbench (15.18)\ntransaction type: x\n",
             "sysbench 1.0.20 (using …)\n",
@@ -172,7 +178,7 @@ mod tests {
             "<pre>pgbench (15.18)\n",
         ];
         for text in reports.into_iter().chain(["", "\n\n", "a,b,c\n", "1 2 3\n", "1 2 3 4 5 6\n"]) {
-            assert_eq!(of(text), None, "{text}");
+            assert_eq!(recognized(text), None, "{text}");
         }
     }
 }

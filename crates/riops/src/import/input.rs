@@ -51,9 +51,9 @@ impl Input {
     /// Returns the format of the contents, without consuming them; `None` for reports.
     fn recognized(&mut self) -> Result<Option<Format>, ImportError> {
         let head = self.head()?;
-        let found = Format::of(&String::from_utf8_lossy(&head));
+        let format = Format::from_head(&String::from_utf8_lossy(&head));
         self.prepend(head);
-        Ok(found)
+        Ok(format)
     }
 
     /// Removes the byte order mark that some editors write, and converts UTF-16 to UTF-8.
@@ -109,34 +109,34 @@ impl Input {
         self.reader
     }
 
-    /// Calls `each` for each line that is not empty, with its number from 1.
+    /// Calls `read` for each line that is not empty, with its number from 1.
     pub(super) fn for_each_line(
         mut self,
-        mut each: impl FnMut(u64, &str) -> Result<(), String>,
+        mut read: impl FnMut(u64, &str) -> Result<(), String>,
     ) -> Result<(), ImportError> {
-        for number in 1.. {
+        for position in 1.. {
             let line = line_limited(&mut self.reader, LINE_BYTES_MAX)
-                .map_err(|error| self.wrong_line(number, error))?;
+                .map_err(|error| self.wrong_line(position, error))?;
             if line.is_empty() {
                 break;
             }
             let text = line.trim_end();
             if !text.is_empty() {
-                each(number, text)
-                    .map_err(|reason| ImportError::line(&self.name, number, reason))?;
+                read(position, text)
+                    .map_err(|reason| ImportError::line(&self.name, position, reason))?;
             }
         }
         Ok(())
     }
 
-    /// Calls `each` for each line of a text, with its number from 1, and returns whether the text contains bytes that are
+    /// Calls `read` for each line of a text, with its number from 1, and returns whether the text contains bytes that are
     /// not UTF-8, which are replaced. Reads only the start of a very long line.
     pub(super) fn for_each_text_line(
         mut self,
-        mut each: impl FnMut(u64, &str),
+        mut read: impl FnMut(u64, &str),
     ) -> Result<bool, ImportError> {
         let (mut is_replaced, mut line) = (false, Vec::new());
-        for number in 1.. {
+        for position in 1.. {
             line.clear();
             let mut part = (&mut self.reader).take(TEXT_LINE_BYTES_MAX);
             part.read_until(b'\n', &mut line).map_err(|source| self.failed(source))?;
@@ -147,20 +147,20 @@ impl Input {
                 let mut rest = (&mut self.reader).take(WHOLE_BYTES_MAX);
                 let skipped = rest.skip_until(b'\n').map_err(|source| self.failed(source))?;
                 if skipped as u64 == WHOLE_BYTES_MAX {
-                    return Err(self.wrong_line(number, too_large(WHOLE_BYTES_MAX)));
+                    return Err(self.wrong_line(position, too_large(WHOLE_BYTES_MAX)));
                 }
             }
             let text = String::from_utf8_lossy(&line);
             is_replaced |= matches!(text, Cow::Owned(_));
-            each(number, &text);
+            read(position, &text);
         }
         Ok(is_replaced)
     }
 
-    fn wrong_line(&self, number: u64, error: std::io::Error) -> ImportError {
+    fn wrong_line(&self, position: u64, error: std::io::Error) -> ImportError {
         match error.kind() {
             ErrorKind::FileTooLarge | ErrorKind::InvalidData => {
-                ImportError::line(&self.name, number, error.to_string())
+                ImportError::line(&self.name, position, error.to_string())
             }
             _ => self.failed(error),
         }
@@ -208,8 +208,8 @@ fn run_of<'a>(name: &'a str, names: &[String]) -> &'a str {
 
 /// Returns the name without a number at its end: `a.1` of `a.1.2`.
 fn without_number(name: &str) -> Option<&str> {
-    let (start, number) = name.rsplit_once('.')?;
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let (start, suffix) = name.rsplit_once('.')?;
+    let is_number = !suffix.is_empty() && suffix.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then_some(start)
 }
 
@@ -227,12 +227,12 @@ mod tests {
         let names = ["a/log.12", "a/log.13", "a/log.12.1", "b/log.12.1", "x.log", "y.log"];
         let inputs = names.map(|name| input(name, log)).into_iter().collect();
         let groups = groups(inputs, None).unwrap();
-        let found: Vec<Vec<&str>> = groups
+        let grouped: Vec<Vec<&str>> = groups
             .iter()
             .map(|(_, group)| group.iter().map(|input| input.name.as_str()).collect())
             .collect();
         assert_eq!(
-            found,
+            grouped,
             [
                 vec!["a/log.12", "a/log.12.1"],
                 vec!["a/log.13"],
@@ -254,8 +254,8 @@ mod tests {
     #[test]
     fn utf_16_and_byte_order_marks_are_decoded() {
         let text = "pgbench (15.18)\nlatency: 1 µs 𝄞\n";
-        let bytes = |mark: u16, of: fn(u16) -> [u8; 2]| -> Vec<u8> {
-            std::iter::once(mark).chain(text.encode_utf16()).flat_map(of).collect()
+        let bytes = |mark: u16, to_bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            std::iter::once(mark).chain(text.encode_utf16()).flat_map(to_bytes).collect()
         };
         let utf_8 = [BYTE_ORDER_MARK, text.as_bytes()].concat();
         for bytes in [bytes(0xfeff, u16::to_le_bytes), bytes(0xfeff, u16::to_be_bytes), utf_8] {
@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn recognizing_the_format_consumes_nothing() {
-        let mut each = input("x", "{\"a\": 1}\n");
-        assert_eq!(each.recognized().unwrap(), Some(Format::Json));
-        assert_eq!(each.text().unwrap().0, "{\"a\": 1}\n");
+        let mut file = input("x", "{\"a\": 1}\n");
+        assert_eq!(file.recognized().unwrap(), Some(Format::Json));
+        assert_eq!(file.text().unwrap().0, "{\"a\": 1}\n");
     }
 }

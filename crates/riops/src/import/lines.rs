@@ -121,7 +121,7 @@ impl Lines {
     fn split<'a>(&mut self, line: &'a str) -> (String, &'a str) {
         let (mut source, mut rest, mut is_timed) = (String::new(), unquoted(line), false);
         while !is_start(rest) {
-            let Some(part) = Prefix::of(rest, is_timed) else { break };
+            let Some(part) = Prefix::parse(rest, is_timed) else { break };
             is_timed |= part.is_time;
             source.push_str(part.source);
             rest = unquoted(part.rest);
@@ -187,8 +187,8 @@ fn message(line: &str) -> Option<(String, String)> {
         return None;
     }
     let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else { return None };
-    let found = MESSAGES.into_iter().find_map(|name| fields.remove(name))?;
-    let message = found.as_str()?.to_owned();
+    let value = MESSAGES.into_iter().find_map(|name| fields.remove(name))?;
+    let message = value.as_str()?.to_owned();
     let mut writer = String::new();
     add_writer(&fields, &mut writer);
     Some((writer, message))

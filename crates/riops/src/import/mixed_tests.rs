@@ -101,7 +101,7 @@ fn a_prompt_does_not_decide_the_format() {
 }
 
 #[test]
-fn what_precedes_the_lines_is_removed() {
+fn removes_all_text_before_the_lines() {
     for text in [COMPOSE, file!("actions.log")] {
         assert_eq!(rates(&runs(text)), [(8, 12_000, 401)]);
     }
@@ -155,9 +155,9 @@ fn lines_of_several_processes_are_told_apart() {
                 break;
             }
         }
-        let mut found = rates(&runs(&text));
-        found.sort_unstable();
-        assert_eq!(found, [(2, 100, 100), (8, 12_000, 401), (8, 15_000, 501)], "{separator:?}");
+        let mut sorted = rates(&runs(&text));
+        sorted.sort_unstable();
+        assert_eq!(sorted, [(2, 100, 100), (8, 12_000, 401), (8, 15_000, 501)], "{separator:?}");
     }
 }
 
@@ -184,10 +184,11 @@ fn several_reports_follow_each_other_in_time() {
 fn progress_lines_have_failures_retries_and_latencies() {
     let record = runs(file!("progress_failed.txt")).remove(0);
     let points = &record.stages[0].session_loop.series;
-    let of = |pick: fn(&crate::record::Point) -> u64| points.iter().map(pick).collect::<Vec<_>>();
-    assert_eq!(of(|point| point.failed), [7, 8, 10]);
-    assert_eq!(of(|point| point.errors), [7, 8, 10]);
-    assert_eq!(of(|point| point.retries), [5, 5, 6]);
+    let values =
+        |pick: fn(&crate::record::Point) -> u64| points.iter().map(pick).collect::<Vec<_>>();
+    assert_eq!(values(|point| point.failed), [7, 8, 10]);
+    assert_eq!(values(|point| point.errors), [7, 8, 10]);
+    assert_eq!(values(|point| point.retries), [5, 5, 6]);
     let means: Vec<_> = points.iter().map(|point| point.mean_us).collect();
     assert_eq!(means, [20_000.0, 30_000.0, 10_000.0].map(Some));
     let skipped =
@@ -208,14 +209,14 @@ fn progress_lines_have_failures_retries_and_latencies() {
 #[test]
 fn skipped_starts_make_percentiles_lower_bounds() {
     let imports = texts(&[("log.1000", file!("skipped.1000"))]);
-    let each = &imports.records[0].stages[0].session_loop;
-    let late = each.late.unwrap();
+    let session_loop = &imports.records[0].stages[0].session_loop;
+    let late = session_loop.late.unwrap();
     assert_eq!((late.skipped, late.limit_us, late.transactions), (100, None, None));
-    let response = each.response_us.as_ref().unwrap();
+    let response = session_loop.response_us.as_ref().unwrap();
     assert_eq!(response.lower_bound_from, Some(50.0));
     assert!(response.is_bound(Some(50.0)) && response.p90 >= 59_700.0, "{response:?}");
-    assert_eq!(each.service_us.as_ref().unwrap().lower_bound_from, None);
-    assert_eq!(each.skipped_starts(), Some(100));
+    assert_eq!(session_loop.service_us.as_ref().unwrap().lower_bound_from, None);
+    assert_eq!(session_loop.skipped_starts(), Some(100));
     let rows = crate::report::export::ExportFormat::Csv(crate::report::export::CsvRows::Stages);
     let csv = crate::report::export::export(&imports.records, rows).unwrap();
     let mut rows = csv::Reader::from_reader(csv.as_bytes());
@@ -224,22 +225,22 @@ fn skipped_starts_make_percentiles_lower_bounds() {
 }
 
 #[test]
-fn what_a_tool_did_not_report_is_no_difference() {
+fn unreported_values_are_no_difference() {
     let [before, after] =
         [file!("cut_before.txt"), file!("cut_after.txt")].map(|text| runs(text).remove(0));
     assert_eq!(before.imported.as_ref().unwrap().unreported.len(), 6);
     assert_eq!(changes(&[&before], &[&after]), []);
     // One of them has the lines.
-    let whole = runs(&format!("{HEADER}{}", results(4, 3000, 300))).remove(0);
-    assert_eq!(run(&whole).tool, "pgbench");
-    assert_eq!(changes(&[&before], &[&whole]), []);
-    assert_eq!(changes(&[&before, &whole], &[&whole]), []);
-    let longer = whole_with("duration: 20 s");
-    let found = changes(&[&whole], &[&longer]);
-    assert_eq!((found.len(), found[0].name.as_str()), (1, "stop.duration_s"));
+    let complete = runs(&format!("{HEADER}{}", results(4, 3000, 300))).remove(0);
+    assert_eq!(run(&complete).tool, "pgbench");
+    assert_eq!(changes(&[&before], &[&complete]), []);
+    assert_eq!(changes(&[&before, &complete], &[&complete]), []);
+    let longer = complete_with("duration: 20 s");
+    let differences = changes(&[&complete], &[&longer]);
+    assert_eq!((differences.len(), differences[0].name.as_str()), (1, "stop.duration_s"));
 }
 
-fn whole_with(duration: &str) -> Record {
+fn complete_with(duration: &str) -> Record {
     runs(&format!("{HEADER}{}", results(4, 3000, 300)).replace("duration: 10 s", duration))
         .remove(0)
 }

@@ -6,15 +6,15 @@
 
 mod error;
 mod format;
-mod found;
 mod input;
 mod lines;
-mod number;
+mod numbers;
 mod objects;
 mod pgbench;
 mod prefix;
 mod records;
 mod reports;
+mod results;
 mod series;
 mod storing;
 mod sysbench;
@@ -24,13 +24,13 @@ use jiff::Timestamp;
 
 pub use error::ImportError;
 pub use format::{Column7, Format, Settings};
-pub use found::Imports;
 pub use input::Input;
 pub use records::{is_store, store_runs};
+pub use results::Imports;
 pub use storing::{Stored, store};
 pub use ybio::ybio_runs;
 
-use found::{Found, ImportSource};
+use results::{ImportSource, RunResults};
 
 /// Reads the runs of all inputs. `now` is the time of the import.
 ///
@@ -47,7 +47,7 @@ pub fn read(
         let names = group.iter().map(|input| input.file_name().to_owned()).collect::<Vec<_>>();
         let modified = group.iter().filter_map(|input| input.modified).max();
         let origin = ImportSource { files: &names, modified, now };
-        let found = match format {
+        let runs = match format {
             Some(Format::Json) => {
                 for input in group {
                     imports.records.extend(records::read(input, settings)?);
@@ -64,7 +64,7 @@ pub fn read(
             Some(format @ Format::Ybio) => {
                 let mut all = Vec::new();
                 for input in group {
-                    all.extend(tables(input)?.into_iter().map(|found| (format, found)));
+                    all.extend(tables(input)?.into_iter().map(|run| (format, run)));
                 }
                 all
             }
@@ -73,23 +73,23 @@ pub fn read(
             }
             Some(format @ Format::PgbenchAggregate) => vec![(format, pgbench::aggregate(group)?)],
         };
-        imports.add(found, &origin, settings)?;
+        imports.add(runs, &origin, settings)?;
     }
     if settings.started_at.is_some() {
-        found::require_one_unknown_start(&imports.records)?;
+        results::require_one_unknown_start(&imports.records)?;
     }
     Ok(imports)
 }
 
 /// Reads a text with a table of ybio.
-fn tables(input: Input) -> Result<Vec<Found>, ImportError> {
+fn tables(input: Input) -> Result<Vec<RunResults>, ImportError> {
     let name = input.name.clone();
     let (text, is_replaced) = input.text()?;
-    let mut found = ybio::read(&text, &name)?;
-    if let Some(first) = found.first_mut().filter(|_| is_replaced) {
+    let mut runs = ybio::read(&text, &name)?;
+    if let Some(first) = runs.first_mut().filter(|_| is_replaced) {
         first.notices.push(format!("{name}: bytes that are not UTF-8 were replaced"));
     }
-    Ok(found)
+    Ok(runs)
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ impl Objects {
             if buffer.is_empty() {
                 return Err(self.invalid("the record has no end"));
             }
-            let end = buffer.iter().position(|&byte| scan.ends(byte)).map(|last| last + 1);
+            let end = buffer.iter().position(|&byte| scan.is_end(byte)).map(|last| last + 1);
             let part = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
             let (length, breaks) = (part.len(), part.split(|byte| *byte == b'\n').skip(1).count());
             object.extend_from_slice(part);
@@ -112,7 +112,7 @@ impl Objects {
 
 impl Scan {
     /// Returns whether the object ends with this byte.
-    fn ends(&mut self, byte: u8) -> bool {
+    fn is_end(&mut self, byte: u8) -> bool {
         match byte {
             _ if self.is_escaped => self.is_escaped = false,
             b'\\' if self.is_text => self.is_escaped = true,
@@ -135,11 +135,11 @@ mod tests {
         // Parts of 3 bytes: an object is longer than the buffer.
         let reader = BufReader::with_capacity(3, std::io::Cursor::new(text.to_owned()));
         let mut objects = Objects::new(Box::new(reader), "a".to_owned());
-        let mut found = Vec::new();
+        let mut texts = Vec::new();
         while let Some((line, object)) = objects.next().map_err(|error| error.to_string())? {
-            found.push((line, String::from_utf8(object).unwrap()));
+            texts.push((line, String::from_utf8(object).unwrap()));
         }
-        Ok(found)
+        Ok(texts)
     }
 
     #[test]

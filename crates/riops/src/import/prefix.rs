@@ -18,7 +18,7 @@ pub(super) struct Prefix<'a> {
 }
 
 impl<'a> Prefix<'a> {
-    pub(super) fn of(text: &'a str, is_timed: bool) -> Option<Self> {
+    pub(super) fn parse(text: &'a str, is_timed: bool) -> Option<Self> {
         let unnamed = |rest| Self { source: "", is_time: false, rest };
         if let Some(rest) = time(text) {
             return Some(Self { source: "", is_time: true, rest });
@@ -105,9 +105,9 @@ fn counter(text: &str) -> Option<&str> {
 
 /// The step of `BuildKit` and its time: `#12 3.456 `.
 fn step(text: &str) -> Option<&str> {
-    let (number, rest) = text.strip_prefix('#')?.split_once(' ')?;
+    let (step, rest) = text.strip_prefix('#')?.split_once(' ')?;
     let (seconds, rest) = rest.split_once(' ')?;
-    let is_number = !number.is_empty() && without_digits(number).is_empty();
+    let is_number = !step.is_empty() && without_digits(step).is_empty();
     (is_number && seconds.contains('.') && seconds.parse::<f64>().is_ok()).then_some(rest)
 }
 

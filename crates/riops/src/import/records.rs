@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::error::ImportError;
 use super::format::Settings;
-use super::found::{Imports, require_sums};
 use super::input::Input;
 use super::objects::Objects;
+use super::results::{Imports, require_sums};
 use crate::host::Interrupt;
 use crate::plan::{pairs, require_public};
 use crate::record::{Record, SCHEMA};
@@ -60,7 +60,7 @@ fn record(object: &[u8], name: &str, line: u64) -> Result<Record, ImportError> {
         ImportError::line(name, line, "not a record of riops: the field \"schema\" is missing (if results of another tool follow, use --from)")
     })?;
     if schema > u64::from(SCHEMA) {
-        return Err(ImportError::Newer { file: name.to_owned(), line, found: schema });
+        return Err(ImportError::Newer { file: name.to_owned(), line, schema });
     }
     let id = head.id.unwrap_or_else(|| "without id".to_owned());
     let damaged = |line: u64, reason: String| {
@@ -83,9 +83,11 @@ fn require_whole(record: &Record) -> Result<(), String> {
     }
     require_sums(record)?;
     for stage in &record.stages {
-        let each = &stage.session_loop;
-        let of_operations = each.operations.iter().filter_map(|each| each.histogram.as_ref());
-        let of_stage = [&each.histogram, &each.response_histogram].into_iter().flatten();
+        let session_loop = &stage.session_loop;
+        let of_operations =
+            session_loop.operations.iter().filter_map(|operation| operation.histogram.as_ref());
+        let of_stage =
+            [&session_loop.histogram, &session_loop.response_histogram].into_iter().flatten();
         for histogram in of_stage.chain(of_operations) {
             histogram.decode().map_err(|error| error.to_string())?;
         }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::error::ImportError;
 use super::format::Format;
-use super::found::{Found, Report};
 use super::input::Input;
 use super::lines::Lines;
 use super::pgbench::PgbenchReport;
+use super::results::{Report, RunResults};
 use super::sysbench::SysbenchReport;
 
 /// Returns the runs of all tools in a text, in their order. Fails if there is none, or if a report is incomplete. A run that
@@ -15,24 +15,24 @@ use super::sysbench::SysbenchReport;
 pub(super) fn read(
     input: Input,
     given: Option<Format>,
-) -> Result<Vec<(Format, Found)>, ImportError> {
+) -> Result<Vec<(Format, RunResults)>, ImportError> {
     let name = input.name.clone();
     let mut lines = Lines::default();
     let mut others = BTreeMap::new();
     let mut sources: Vec<(Reader<PgbenchReport>, Reader<SysbenchReport>)> = Vec::new();
-    let is_replaced = input.for_each_text_line(|number, raw| {
+    let is_replaced = input.for_each_text_line(|position, raw| {
         let line = lines.line(raw);
         if let Some(format) =
-            Format::of_line(raw.trim_end()).or_else(|| Format::of_line(&line.text))
+            Format::from_line(raw.trim_end()).or_else(|| Format::from_line(&line.text))
         {
-            others.entry(format).or_insert(number);
+            others.entry(format).or_insert(position);
         }
         if sources.len() <= line.source {
             sources.resize_with(line.source + 1, Default::default);
         }
         if let Some((pgbench, sysbench)) = sources.get_mut(line.source) {
-            pgbench.line(number, &line.text);
-            sysbench.line(number, &line.text);
+            pgbench.line(position, &line.text);
+            sysbench.line(position, &line.text);
         }
     })?;
     let mut all = Runs { given, ..Runs::default() };
@@ -51,7 +51,7 @@ struct Reader<R> {
     report: R,
     /// The line with which the report began.
     start: u64,
-    ended: Vec<(u64, Result<Found, String>)>,
+    ended: Vec<(u64, Result<RunResults, String>)>,
     /// First lines of the runs without results.
     skipped: Vec<u64>,
     /// The first line that could not be read. No line after it is.
@@ -59,24 +59,24 @@ struct Reader<R> {
 }
 
 impl<R: Report> Reader<R> {
-    fn line(&mut self, number: u64, line: &str) {
+    fn line(&mut self, position: u64, line: &str) {
         if self.wrong.is_some() {
             return;
         }
         if let Some(next) = self.report.next(line) {
             let report = std::mem::replace(&mut self.report, next);
             self.end(report);
-            self.start = number;
+            self.start = position;
         }
         let has_begun = self.report.has_begun();
         // Before a report, it is the line of another program.
         if let Err(reason) = self.report.line(line)
             && has_begun
         {
-            self.wrong = Some((number, reason));
+            self.wrong = Some((position, reason));
         }
         if self.start == 0 && !has_begun && self.report.has_begun() {
-            self.start = number;
+            self.start = position;
         }
     }
 
@@ -93,7 +93,7 @@ impl<R: Report> Reader<R> {
 #[derive(Default)]
 struct Runs {
     given: Option<Format>,
-    found: Vec<(u64, Format, Found)>,
+    usable: Vec<(u64, Format, RunResults)>,
     /// The first line of a report that cannot be used, and why.
     wrong: Option<(u64, String)>,
     /// What the last run without results lacks.
@@ -122,13 +122,13 @@ impl Runs {
             self.missing = Some((start, reason)).filter(|_| self.is_wanted(R::FORMAT));
         }
         if !self.is_wanted(R::FORMAT) {
-            let first = reader.ended.iter().find(|(_, found)| found.is_ok()).map(|(line, _)| *line);
+            let first = reader.ended.iter().find(|(_, run)| run.is_ok()).map(|(line, _)| *line);
             self.left_out.extend(first.map(|line| (R::FORMAT, line)));
             return;
         }
-        for (line, found) in reader.ended {
-            match found {
-                Ok(found) => self.found.push((line, R::FORMAT, found)),
+        for (line, result) in reader.ended {
+            match result {
+                Ok(run) => self.usable.push((line, R::FORMAT, run)),
                 Err(reason) => self.fail(line, reason),
             }
         }
@@ -153,27 +153,27 @@ impl Runs {
         mut self,
         name: &str,
         unknown_prefix: Option<&str>,
-    ) -> Result<Vec<(Format, Found)>, ImportError> {
+    ) -> Result<Vec<(Format, RunResults)>, ImportError> {
         if let Some((line, reason)) = self.wrong.take() {
             return Err(ImportError::line(name, line, reason));
         }
-        if self.found.is_empty() {
+        if self.usable.is_empty() {
             return Err(self.nothing(name, unknown_prefix));
         }
-        self.found.sort_by_key(|(line, ..)| *line);
+        self.usable.sort_by_key(|(line, ..)| *line);
         let notices = self.notices(name);
         let mut runs = Vec::new();
-        for (start, format, mut found) in self.found {
-            let failed = found.failure.iter();
+        for (start, format, mut run) in self.usable {
+            let failed = run.failure.iter();
             let failed: Vec<_> =
                 failed.map(|failure| format!("{name}, line {start}: {failure}")).collect();
-            found.notices.extend(failed);
-            if found.has_gaps {
-                found.notices.push(format!(
+            run.notices.extend(failed);
+            if run.has_gaps {
+                run.notices.push(format!(
                     "{name}, line {start}: lines of intervals are missing: the series has gaps"
                 ));
             }
-            runs.push((format, found));
+            runs.push((format, run));
         }
         if let Some((_, first)) = runs.first_mut() {
             first.notices.extend(notices);

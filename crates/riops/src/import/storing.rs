@@ -67,7 +67,7 @@ fn is_same_id(record: &Record, other: &Record) -> bool {
 fn existing(store: &Store, record: &Record) -> Result<Option<Record>, StoreError> {
     let id = record.id.to_string();
     match store.find(lasting(&id, record)) {
-        Ok(found) => Ok(Some(found)),
+        Ok(stored) => Ok(Some(stored)),
         Err(StoreError::NotFound(_) | StoreError::Empty(_) | StoreError::NoMatch(_)) => Ok(None),
         Err(error) => Err(error),
     }

@@ -108,7 +108,7 @@ fn progress_lines_without_a_banner_belong_to_the_next_report() {
 }
 
 #[test]
-fn lines_of_other_programs_that_look_like_those_of_a_report_are_ignored() {
+fn ignores_lines_of_other_programs_that_resemble_lines_of_a_report() {
     let report = format!("{HEADER}{}", results(1, 1000, 100));
     let log = "2024-05-01 10:00:00.123 UTC [77] LOG:  duration: 12.345 ms  statement: SELECT 1\n";
     for (position, _) in report.match_indices('\n') {
@@ -135,8 +135,8 @@ fn a_rate_that_was_cut_off_is_no_rate() {
         assert!(error.contains("contradicts 1000 transactions"), "{error}");
     }
     for (rate, is_read) in [("tps = 1", false), ("tps = 10", false), ("tps = 100.0", true)] {
-        let found = try_texts(&[("given", &format!("{cut}{rate}"))]);
-        assert_eq!(found.is_ok(), is_read, "{rate}");
+        let result = try_texts(&[("given", &format!("{cut}{rate}"))]);
+        assert_eq!(result.is_ok(), is_read, "{rate}");
     }
 }
 
@@ -188,7 +188,7 @@ fn the_time_of_connections_for_each_transaction_is_a_part_of_the_run() {
 }
 
 #[test]
-fn a_run_that_was_aborted_says_so_everywhere() {
+fn an_aborted_run_fails_and_its_notice_and_verdict_give_the_reason() {
     let text = format!(
         "{HEADER}{}pgbench: error: Run was aborted; the above results are incomplete.\n",
         results(1, 1000, 100)
@@ -215,10 +215,10 @@ fn lines_that_were_cut_out_leave_a_gap_in_the_series() {
     };
     let text = format!("{}[  20s]\n{}{}", line(10), line(30), sysbench(300, 30));
     let point = |record: &Record| record.stages[0].session_loop.series[1].clone();
-    let found = point(&runs(&text)[0]);
-    assert_eq!((found.seconds, found.transactions), (20.0, 200));
+    let after_gap = point(&runs(&text)[0]);
+    assert_eq!((after_gap.seconds, after_gap.transactions), (20.0, 200));
     // `reads` is not the end of `threads`.
-    assert_eq!((found.queries.read, found.queries.write), (2760, 40));
+    assert_eq!((after_gap.queries.read, after_gap.queries.write), (2760, 40));
 }
 
 #[test]
@@ -242,9 +242,9 @@ fn quoted_and_indented_reports_are_read() {
     // Lists within the report of several scripts are not such marks.
     let scripts = "SQL script 1: a.sql\n - weight: 1 (targets 50.0% of total)\n - 2000 transactions (66.7% of total, tps = 200.0)\n - latency average = 0.9 ms\n";
     let records = runs(&format!("{report}{scripts}"));
-    let each = &records[0].stages[0].session_loop;
-    assert_eq!((records.len(), each.operations[0].transactions), (1, 2000));
-    assert_eq!(each.reported_latency.as_ref().unwrap().mean_us, Some(1500.0));
+    let session_loop = &records[0].stages[0].session_loop;
+    assert_eq!((records.len(), session_loop.operations[0].transactions), (1, 2000));
+    assert_eq!(session_loop.reported_latency.as_ref().unwrap().mean_us, Some(1500.0));
 }
 
 #[test]
@@ -291,16 +291,16 @@ fn threads_that_start_or_end_in_other_seconds_are_added_up() {
     assert_eq!((stage.transactions, stage.throughput.transactions_per_s.round()), (599, 200.0));
     assert!(imports.notices[0].contains("100 transactions at the end"), "{:?}", imports.notices);
     // Intervals of 10 s that begin in two seconds are the same ones.
-    let of = |start_s: u64| {
+    let aggregate_log = |start_s: u64| {
         (0..4).fold(String::new(), |mut text, at| {
             let _ = writeln!(text, "{} 1000 1 1 1 1", start_s + 10 * at);
             text
         })
     };
-    let both = [("log.2", of(1_795_414_449)), ("log.2.1", of(1_795_414_450))];
+    let both = [("log.2", aggregate_log(1_795_414_449)), ("log.2.1", aggregate_log(1_795_414_450))];
     let imports = texts(&[("log.2", &both[0].1), ("log.2.1", &both[1].1)]);
     assert_eq!((imports.records.len(), series(&imports.records[0])), (1, vec![2000; 4]));
-    let far = texts_of_two_runs(&of(1_795_414_449), &of(1_795_414_454));
+    let far = texts_of_two_runs(&aggregate_log(1_795_414_449), &aggregate_log(1_795_414_454));
     assert!(far.contains("different lengths"), "{far}");
 }
 
@@ -322,9 +322,9 @@ fn skipped_transactions_are_not_counted_in_logs_before_version_15() {
     let line = |second: u64| format!("{second} 250 200000 1 500 1500 1 1 1 1 50\n");
     let text: String = (1_795_414_455..1_795_414_459).map(line).collect();
     let record = &runs(&text)[0];
-    let each = &record.stages[0].session_loop;
-    assert_eq!((record.stages[0].transactions, each.series[0].skipped), (800, 50));
-    assert_eq!(each.reported_latency.as_ref().unwrap().mean_us, Some(1000.0));
+    let session_loop = &record.stages[0].session_loop;
+    assert_eq!((record.stages[0].transactions, session_loop.series[0].skipped), (800, 50));
+    assert_eq!(session_loop.reported_latency.as_ref().unwrap().mean_us, Some(1000.0));
 }
 
 pub(super) const SYSBENCH: &str = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\n";
@@ -384,9 +384,12 @@ fn the_parts_between_checkpoints_are_one_run() {
     let text = format!("{header}{parts}{}{}", interval(4), sysbench(300, 4));
     let records = runs(&text);
     assert_eq!(rates(&records), [(2, 800, 200)]);
-    let each = &records[0].stages[0].session_loop;
-    assert_eq!((each.queries.read, each.retries, each.execution_s), (1600, 6, None));
-    let latency = each.reported_latency.as_ref().unwrap();
+    let session_loop = &records[0].stages[0].session_loop;
+    assert_eq!(
+        (session_loop.queries.read, session_loop.retries, session_loop.execution_s),
+        (1600, 6, None)
+    );
+    let latency = session_loop.reported_latency.as_ref().unwrap();
     assert_eq!((latency.min_us, latency.max_us), (Some(100.0), Some(4500.0)));
     assert_eq!((latency.mean_us, latency.percentiles.len()), (Some(1000.0), 0));
     // riops has no deviation in the parts, and sysbench no histogram of the whole run.
@@ -436,9 +439,12 @@ fn reports_of_old_versions_and_forks_of_sysbench_are_read() {
     let text = sysbench(100, 10)
         .replace("95th percentile: 2.00", "95th percentile: 2.00\n        999th percentile: 9.00");
     let record = runs(&format!("sysbench ./a.lua --time=10 run\n{text}")).remove(0);
-    let each = &record.stages[0].session_loop;
-    let latency = each.reported_latency.as_ref().unwrap();
-    assert_eq!((latency.percentile_us(99.9), each.percentile_us), (Some(9000.0), Some(2000.0)));
+    let session_loop = &record.stages[0].session_loop;
+    let latency = session_loop.reported_latency.as_ref().unwrap();
+    assert_eq!(
+        (latency.percentile_us(99.9), session_loop.percentile_us),
+        (Some(9000.0), Some(2000.0))
+    );
     assert_eq!((record.plan.percentile, run(&record).version.as_deref()), (95.0, None));
     let cpu = "[ 1s ] thds: 2 eps: 10.00 lat (ms,95%): 2.00\n";
     let error = try_texts(&[("given", &format!("{SYSBENCH}{cpu}"))]).unwrap_err().to_string();
@@ -468,7 +474,7 @@ fn the_table_of_ybio_needs_no_header() {
     let piped = cells.join("|").replace("a|b", "ab");
     let spaced = format!(" {}", cells.join(" | ").replace("a|b", "ab"));
     for text in [null, cells.join(","), piped, spaced] {
-        assert_eq!(Format::of(&text), Some(Format::Ybio), "{text}");
+        assert_eq!(Format::from_head(&text), Some(Format::Ybio), "{text}");
         let records = runs(&format!("{text}\n{}\n", text.replacen('1', "2", 1)));
         assert_eq!(records.len(), 2, "{text}");
         assert_eq!(records[0].stages[0].throughput.rows_per_s, 5000.0, "{text}");

@@ -11,8 +11,8 @@ use jiff::tz::TimeZone;
 
 use super::error::ImportError;
 use super::format::{Format, Settings, YBIO_COLUMNS_MIN, YBIO_SEPARATORS, is_ybio, ybio_separator};
-use super::found::{Found, ImportSource, Imports};
-use super::number::{Limited, number};
+use super::numbers::{Limited, parse_number};
+use super::results::{ImportSource, Imports, RunResults};
 use crate::host::Interrupt;
 use crate::plan::{ImportedRun, Protocol};
 use crate::record::{LoopRecord, ReportedLatency, ReportedPercentile, TargetRecord};
@@ -88,19 +88,19 @@ pub fn ybio_runs(
         ..TargetRecord::default()
     };
     let name = "benchruns";
-    let mut found = Vec::new();
+    let mut runs = Vec::new();
     let sql = benchruns_sql(&mut connection)?;
     let rows = connection.query(&sql)?;
     for (line, row) in (1..).zip(rows) {
         let json = row.into_iter().next().flatten().unwrap_or_default();
         let run = row_of(&json).and_then(|row| self::run(&row, name));
         let run = run.map_err(|reason| ImportError::line(name, line, reason))?;
-        found.extend(run.map(|run| Found { target: target.clone(), ..run }));
+        runs.extend(run.map(|run| RunResults { target: target.clone(), ..run }));
     }
     let mut imports = Imports::default();
     let origin = ImportSource { files: &[], modified: None, now };
-    let found = found.into_iter().map(|found| (Format::Ybio, found)).collect();
-    imports.add(found, &origin, settings)?;
+    let runs = runs.into_iter().map(|run| (Format::Ybio, run)).collect();
+    imports.add(runs, &origin, settings)?;
     Ok(imports)
 }
 
@@ -108,9 +108,9 @@ pub fn ybio_runs(
 fn benchruns_sql(connection: &mut Connection) -> Result<String, ConnectionError> {
     let sql = "select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace
                 where c.relname = 'benchruns' and c.relkind in ('r', 'p')";
-    let found: Vec<String> = connection.query(sql)?.into_iter().flatten().flatten().collect();
+    let schemas: Vec<String> = connection.query(sql)?.into_iter().flatten().flatten().collect();
     let path = connection.schemas_of_role()?;
-    let schema = path.iter().find(|schema| found.contains(schema)).or(path.first());
+    let schema = path.iter().find(|schema| schemas.contains(schema)).or(path.first());
     Ok(fill(BENCHRUNS, &[("schema", &identifier(schema.map_or("public", String::as_str)))]))
 }
 
@@ -122,7 +122,7 @@ fn row_of(json: &str) -> Result<Row, String> {
 }
 
 /// Returns the runs in a text. Lines before the table, such as the command that printed it, are ignored.
-pub(super) fn read(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
+pub(super) fn read(text: &str, name: &str) -> Result<Vec<RunResults>, ImportError> {
     let mut runs = Vec::new();
     let before: usize =
         text.split_inclusive('\n').take_while(|line| !is_ybio(line)).map(str::len).sum();
@@ -144,7 +144,7 @@ fn rows(text: &str, name: &str) -> Result<Vec<(u64, Row)>, ImportError> {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let of_row = ybio_separator(first);
     let separator =
-        of_row.or_else(|| YBIO_SEPARATORS.into_iter().find(|each| first.contains(*each)));
+        of_row.or_else(|| YBIO_SEPARATORS.into_iter().find(|candidate| first.contains(*candidate)));
     let mut lines = match separator {
         Some('|') => aligned(text),
         Some('\t') => copied(text),
@@ -168,9 +168,9 @@ fn rows(text: &str, name: &str) -> Result<Vec<(u64, Row)>, ImportError> {
         Some(_) => header.len().min(YBIO_COLUMNS_MIN),
     };
     let row = |(line, values): Line| {
-        let found = values.len();
-        if least > 0 && !(least..=header.len()).contains(&found) {
-            let reason = format!("expected {} columns, found {found}", header.len());
+        let count = values.len();
+        if least > 0 && !(least..=header.len()).contains(&count) {
+            let reason = format!("expected {} columns, found {count}", header.len());
             return Err(ImportError::line(name, line, reason));
         }
         let known = header.iter().cloned().zip(values);
@@ -198,7 +198,7 @@ fn not_empty(cell: &str) -> Option<String> {
 fn copied(text: &str) -> Vec<Line> {
     let cell = |cell: &str| (cell != "\\N").then(|| unescaped(cell));
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty() && *line != "\\.");
-    lines.map(|(number, line)| (number, line.split('\t').map(cell).collect())).collect()
+    lines.map(|(position, line)| (position, line.split('\t').map(cell).collect())).collect()
 }
 
 fn unescaped(value: &str) -> String {
@@ -225,7 +225,7 @@ fn aligned(text: &str) -> Vec<Line> {
         |line: &str| line.trim().is_empty() || line.starts_with("--") || line.starts_with('(');
     let cells = |line: &str| line.split('|').map(|cell| not_empty(cell.trim())).collect();
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !is_frame(line));
-    lines.map(|(number, line)| (number, cells(line))).collect()
+    lines.map(|(position, line)| (position, cells(line))).collect()
 }
 
 fn require_columns(header: &[String], name: &str) -> Result<(), ImportError> {
@@ -240,7 +240,7 @@ fn require_columns(header: &[String], name: &str) -> Result<(), ImportError> {
 }
 
 /// Returns the run of a row; `None` for a run that has not ended.
-fn run(row: &Row, name: &str) -> Result<Option<Found>, String> {
+fn run(row: &Row, name: &str) -> Result<Option<RunResults>, String> {
     let text = |column: &str| row.get(column).map(String::as_str);
     let count = |column: &str| number_in::<u64>(row, column);
     let latency = |column: &str| Ok::<_, String>(number_in::<f64>(row, column)?.map(|ms| ms * 1e3));
@@ -248,7 +248,7 @@ fn run(row: &Row, name: &str) -> Result<Option<Found>, String> {
     let start = timestamp("start_time", text("start_time").ok_or("the row has no start_time")?)?;
     let ended = text("end_time").map(|value| timestamp("end_time", value)).transpose()?;
     let counts = (ended, count("num_batches")?, count("num_rows")?);
-    let mut found = Found {
+    let mut results = RunResults {
         run: ImportedRun {
             tool: TOOL.to_owned(),
             test: text("table_name").map(|table| format!("runit on {table}")),
@@ -257,7 +257,7 @@ fn run(row: &Row, name: &str) -> Result<Option<Found>, String> {
             ..ImportedRun::default()
         },
         started_at: Some(start),
-        ..Found::default()
+        ..RunResults::default()
     };
     let (Some(ended), Some(batches), Some(rows)) = counts else {
         return Ok(None);
@@ -268,14 +268,14 @@ fn run(row: &Row, name: &str) -> Result<Option<Found>, String> {
     }
     for column in FACTS {
         if let Some(value) = text(column) {
-            found.fact(column, &value);
+            results.fact(column, &value);
         }
     }
     if let Some(path) = text("access_path") {
-        found.fact("access path as ybio saw it", &path);
+        results.fact("access path as ybio saw it", &path);
     }
-    found.protocol = (text("prepared") == Some("f")).then_some(Protocol::Extended);
-    let stage = &mut found.stage;
+    results.protocol = (text("prepared") == Some("f")).then_some(Protocol::Extended);
+    let stage = &mut results.stage;
     stage.seconds = seconds;
     stage.sessions = 1;
     // A batch is a transaction with one statement.
@@ -286,12 +286,13 @@ fn run(row: &Row, name: &str) -> Result<Option<Found>, String> {
         retries: count("retries")?.unwrap_or_default(),
         ..LoopRecord::default()
     };
-    Ok(Some(found))
+    Ok(Some(results))
 }
 
 fn number_in<T: Limited>(row: &Row, column: &str) -> Result<Option<T>, String> {
     let parse = |value: &String| {
-        number(value).ok_or_else(|| format!("expected a number in {column}, found \"{value}\""))
+        parse_number(value)
+            .ok_or_else(|| format!("expected a number in {column}, found \"{value}\""))
     };
     row.get(column).map(parse).transpose()
 }

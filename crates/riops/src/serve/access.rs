@@ -44,7 +44,7 @@ impl Access {
     fn decide(&self, method: &Method, query: &Query, headers: &HeaderMap) -> Decision<'_> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let is_own = match (hosts.next(), hosts.next()) {
-            (Some(host), None) => host.to_str().is_ok_and(|host| self.hosts.allow(host)),
+            (Some(host), None) => host.to_str().is_ok_and(|host| self.hosts.is_allowed(host)),
             _ => false,
         };
         if !is_own {
@@ -60,13 +60,13 @@ impl Access {
         let Some(token) = &self.token else {
             return Decision::Answer;
         };
-        if bearer(headers).is_some_and(|found| token.is(found))
-            || cookie(headers).any(|found| are_equal(found, &token.session()))
+        if bearer(headers).is_some_and(|given| token.is_equal(given))
+            || cookie(headers).any(|given| are_equal(given, &token.session()))
         {
             return Decision::Answer;
         }
         match query.get("token") {
-            Some(found) if reads && token.is(found) => Decision::Exchange(token),
+            Some(given) if reads && token.is_equal(given) => Decision::Exchange(token),
             _ => Decision::Refuse(StatusCode::UNAUTHORIZED, NO_TOKEN),
         }
     }

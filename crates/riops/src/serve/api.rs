@@ -154,8 +154,8 @@ impl Watcher {
     async fn end(&mut self) -> Event {
         self.step = Step::End;
         let id = self.id.clone();
-        let found = self.app.stored.with(move |store| Ok(store.id(&id)?)).await;
-        let is_stored = serde_json::json!({ "stored": found.is_ok() });
+        let stored = self.app.stored.with(move |store| Ok(store.id(&id)?)).await;
+        let is_stored = serde_json::json!({ "stored": stored.is_ok() });
         Event::default().event("end").data(is_stored.to_string())
     }
 }

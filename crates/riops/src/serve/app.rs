@@ -152,7 +152,7 @@ pub(super) async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Respo
         (header::ETAG, tag),
         (header::CACHE_CONTROL, "no-cache"),
     ];
-    let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|found| found == tag.as_str());
+    let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|etag| etag == tag.as_str());
     if is_known {
         return (StatusCode::NOT_MODIFIED, own).into_response();
     }

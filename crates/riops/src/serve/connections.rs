@@ -311,10 +311,10 @@ mod tests {
 
     #[test]
     fn a_client_is_an_address_or_an_ipv6_network() {
-        let of = |text: &str| client(text.parse().unwrap());
-        assert_eq!(of("::ffff:192.0.2.1"), ONE);
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        assert_ne!(of("127.0.0.1"), of("127.0.0.2"));
+        let client_of = |text: &str| client(text.parse().unwrap());
+        assert_eq!(client_of("::ffff:192.0.2.1"), ONE);
+        assert_eq!(client_of("2001:db8::1"), client_of("2001:db8::ffff:2"));
+        assert_ne!(client_of("2001:db8::1"), client_of("2001:db8:0:1::1"));
+        assert_ne!(client_of("127.0.0.1"), client_of("127.0.0.2"));
     }
 }

@@ -97,7 +97,7 @@ impl Dashboard {
 /// Reads the runs in progress, and stops the server when the user interrupts it.
 async fn background(app: Arc<App>, interrupt: Interrupt, stop: watch::Sender<bool>) -> Infallible {
     let interrupted = async {
-        while !interrupt.requested() {
+        while !interrupt.is_requested() {
             tokio::time::sleep(INTERRUPT_EVERY).await;
         }
     };

@@ -45,7 +45,7 @@ impl ListenAddress {
     /// Returns whether only this machine can connect.
     pub fn is_local(&self) -> bool {
         let addresses = (self.host.as_str(), self.port).to_socket_addrs();
-        addresses.is_ok_and(|mut found| found.all(|address| address.ip().is_loopback()))
+        addresses.is_ok_and(|mut resolved| resolved.all(|address| address.ip().is_loopback()))
     }
 
     /// Opens the port. Returns the listener and its address, with the port that was chosen for port 0.
@@ -83,7 +83,7 @@ pub(super) struct Hosts {
 impl Hosts {
     /// Returns whether the server may be used under the name in this `Host` header. The port is not compared: with
     /// port forwarding it differs.
-    pub(super) fn allow(&self, header: &str) -> bool {
+    pub(super) fn is_allowed(&self, header: &str) -> bool {
         let name = match header.strip_prefix('[') {
             Some(rest) => match rest.split_once(']') {
                 Some((address, port)) if is_port(port) => address,
@@ -138,7 +138,7 @@ mod tests {
             "[::1]:8080",
             "localhost.",
         ] {
-            assert!(hosts.allow(host), "{host}");
+            assert!(hosts.is_allowed(host), "{host}");
         }
         for host in [
             "",
@@ -155,16 +155,16 @@ mod tests {
             "localhost/",
             "localhost evil",
         ] {
-            assert!(!hosts.allow(host), "{host}");
+            assert!(!hosts.is_allowed(host), "{host}");
         }
-        assert!(address("bench.example:80").hosts().allow("Bench.Example:80"));
+        assert!(address("bench.example:80").hosts().is_allowed("Bench.Example:80"));
     }
 
     #[test]
     fn on_all_interfaces_any_address_is_allowed_but_no_other_name() {
         let hosts = address("0.0.0.0:8080").hosts();
-        assert!(hosts.allow("192.0.2.7:8080") && hosts.allow("[2001:db8::1]:8080"));
-        assert!(!hosts.allow("evil.example:8080"));
+        assert!(hosts.is_allowed("192.0.2.7:8080") && hosts.is_allowed("[2001:db8::1]:8080"));
+        assert!(!hosts.is_allowed("evil.example:8080"));
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Query {
 
     /// Returns all values with this name.
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// Returns the pairs whose name starts with this text.
@@ -61,7 +61,7 @@ impl Query {
 
     /// Returns the query without this name.
     pub(super) fn without(&self, name: &str) -> Self {
-        Self(self.0.iter().filter(|(found, _)| found != name).cloned().collect())
+        Self(self.0.iter().filter(|(key, _)| key != name).cloned().collect())
     }
 
     /// Returns the query with one value for this name.
@@ -224,23 +224,23 @@ mod tests {
     #[test]
     fn a_query_selects_and_orders_runs() {
         let text = "workload=rows&label=nightly+1&tag=a=b,c&valid=no&since=2026-01-01&until=2026-01-31&sort=p99:asc&page=3";
-        let found = filters(text).unwrap();
-        let filter = &found.filter;
+        let parsed = filters(text).unwrap();
+        let filter = &parsed.filter;
         assert_eq!(filter.workload.as_deref(), Some("rows"));
         assert_eq!(filter.label.as_deref(), Some("nightly 1"));
         assert_eq!(filter.tags, [("a".to_owned(), Some("b".to_owned())), ("c".to_owned(), None)]);
         assert_eq!(filter.valid, Some(false));
         assert_eq!(filter.since.unwrap().to_string(), "2026-01-01T00:00:00Z");
         assert_eq!(filter.until.unwrap().to_string(), "2026-02-01T00:00:00Z");
-        assert_eq!((found.sort.as_str(), found.first()), ("p99_us:asc", 101));
-        assert!(found.is_filtered());
+        assert_eq!((parsed.sort.as_str(), parsed.first()), ("p99_us:asc", 101));
+        assert!(parsed.is_filtered());
     }
 
     #[test]
     fn empty_fields_of_the_form_are_no_filters() {
-        let found = filters("workload=&label=&tag=&valid=&since=&until=&sort=").unwrap();
-        assert_eq!(found, filters("").unwrap());
-        assert!(!found.is_filtered());
+        let parsed = filters("workload=&label=&tag=&valid=&since=&until=&sort=").unwrap();
+        assert_eq!(parsed, filters("").unwrap());
+        assert!(!parsed.is_filtered());
     }
 
     #[test]

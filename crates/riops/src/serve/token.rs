@@ -26,7 +26,7 @@ impl Token {
     /// # Errors
     /// [`ServeError::WeakToken`] if it is short, or cannot be sent in a header.
     pub fn new(text: &str) -> Result<Self, ServeError> {
-        if text.len() < LENGTH_MIN || !text.chars().all(|each| each.is_ascii_graphic()) {
+        if text.len() < LENGTH_MIN || !text.chars().all(|character| character.is_ascii_graphic()) {
             return Err(ServeError::WeakToken { length: text.chars().count(), min: LENGTH_MIN });
         }
         Ok(Self(text.to_owned()))
@@ -46,7 +46,7 @@ impl Token {
     }
 
     /// Returns whether this is the token.
-    pub(super) fn is(&self, text: &str) -> bool {
+    pub(super) fn is_equal(&self, text: &str) -> bool {
         are_equal(&self.0, text)
     }
 
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn only_the_whole_token_is_accepted() {
         let token = Token::new("0123456789abcdef").unwrap();
-        assert!(token.is("0123456789abcdef"));
+        assert!(token.is_equal("0123456789abcdef"));
         for other in ["", "0123456789abcde", "0123456789abcdef ", "0123456789abcdeg"] {
-            assert!(!token.is(other), "{other}");
+            assert!(!token.is_equal(other), "{other}");
         }
         assert_ne!(token.session(), token.text());
     }

@@ -48,15 +48,15 @@ impl Session<'_> {
         let value = id.get(id.len() - TAG_CHARS..).unwrap_or(&id).to_owned();
         let value = plan.tags.entry(TAG.to_owned()).or_insert(value).clone();
         let mut repeated = Repeated { records: Vec::new(), tag: format!("{TAG}={value}") };
-        for number in 1..=repeats.count {
-            if number > 1 {
+        for position in 1..=repeats.count {
+            if position > 1 {
                 let pause = Span(repeats.settle);
                 self.events.notice(&format!("pause of {pause} before the next run"));
                 if !self.interrupt.pause(repeats.settle) {
                     break;
                 }
             }
-            let record = run(number, &plan)?;
+            let record = run(position, &plan)?;
             let is_done = record.status == Status::Done;
             repeated.records.push(record);
             if !is_done {

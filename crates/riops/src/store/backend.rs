@@ -130,9 +130,9 @@ pub(super) fn id_by_part(
     // A whole id is found by the index: for each run of a large store, a search by a part of its id would read all ids.
     let is_whole = Uuid::try_parse(part).is_ok_and(|id| id.to_string().len() == part.len());
     let sql = if is_whole { ID } else { IDS_BY_PART }.replace("{table}", table);
-    let found = session.query(&sql, &[part.to_ascii_lowercase().into()])?;
-    let count = found.len();
-    Ok(first(found).filter(|_| count == 1).ok_or(count))
+    let rows = session.query(&sql, &[part.to_ascii_lowercase().into()])?;
+    let count = rows.len();
+    Ok(first(rows).filter(|_| count == 1).ok_or(count))
 }
 
 /// Reads the JSON of a record.

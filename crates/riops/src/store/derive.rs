@@ -32,20 +32,20 @@ pub(super) fn insert(
 fn insert_derived(session: &mut dyn Session, id: &str, record: &Record) -> Result<(), StoreError> {
     let (mut stages, mut operations, mut series, mut errors) =
         <(Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
-    for (position, each) in (1..).zip(&record.stages) {
-        let of_loop = &each.session_loop;
-        stages.push(stage(id, position, each));
-        operations.extend(of_loop.operations.iter().map(|each| operation(id, position, each)));
-        series.extend((1..).zip(&of_loop.series).map(|(at, each)| point(id, position, at, each)));
-        errors.extend(of_loop.errors.iter().map(|each| error(id, position, each)));
+    for (position, stage_record) in (1..).zip(&record.stages) {
+        let of_loop = &stage_record.session_loop;
+        stages.push(stage(id, position, stage_record));
+        operations.extend(of_loop.operations.iter().map(|entry| operation(id, position, entry)));
+        series.extend((1..).zip(&of_loop.series).map(|(at, entry)| point(id, position, at, entry)));
+        errors.extend(of_loop.errors.iter().map(|entry| error(id, position, entry)));
     }
     let rows = [
         stages,
         operations,
         series,
         errors,
-        (1..).zip(&record.accesses).map(|(at, each)| access(id, at, each)).collect(),
-        (1..).zip(&record.checks).map(|(at, each)| check(id, at, each)).collect(),
+        (1..).zip(&record.accesses).map(|(at, entry)| access(id, at, entry)).collect(),
+        (1..).zip(&record.checks).map(|(at, entry)| check(id, at, entry)).collect(),
         record.tags.iter().map(|(key, value)| tag(id, key, value)).collect(),
         record.plan.facts.iter().map(|(key, value)| tag(id, key, value)).collect(),
     ];
@@ -145,8 +145,8 @@ fn run(id: &str, record: &Record) -> Fields {
         service_p99_us: service(99.0),
         response_p50_us: response(50.0),
         response_p99_us: response(99.0),
-        service_lower_bound_from: session_loop.and_then(|each| each.service_us.as_ref()?.lower_bound_from),
-        response_lower_bound_from: session_loop.and_then(|each| each.response_us.as_ref()?.lower_bound_from),
+        service_lower_bound_from: session_loop.and_then(|session_loop| session_loop.service_us.as_ref()?.lower_bound_from),
+        response_lower_bound_from: session_loop.and_then(|session_loop| session_loop.response_us.as_ref()?.lower_bound_from),
         // With a rate, only the response time includes the wait for a session.
         p99_us: if mean.is_some() { response(99.0) } else { service(99.0) },
         errors: record.stages.iter().map(|stage| stage.session_loop.error_count()).sum::<u64>(),
@@ -178,12 +178,19 @@ fn lines(entries: &[String]) -> Option<String> {
 
 /// Returns the columns of the latencies of a kind.
 fn latencies(
-    of: Option<&LatencySummary>,
+    summary: Option<&LatencySummary>,
     kind: LatencyKind,
 ) -> impl Iterator<Item = (&'static str, Value)> {
-    let stored = STATISTICS.iter().filter(|each| each.percent.is_some() || each.key == "mean");
-    let bound = (Statistic::bound_column(kind), of.and_then(|of| of.lower_bound_from).into());
-    let values = stored.map(move |each| (each.column(kind), of.and_then(|of| each.of(of)).into()));
+    let stored = STATISTICS
+        .iter()
+        .filter(|statistic| statistic.percent.is_some() || statistic.key == "mean");
+    let bound = (
+        Statistic::bound_column(kind),
+        summary.and_then(|summary| summary.lower_bound_from).into(),
+    );
+    let values = stored.map(move |statistic| {
+        (statistic.column(kind), summary.and_then(|summary| statistic.value(summary)).into())
+    });
     values.chain([bound])
 }
 
@@ -195,7 +202,7 @@ fn both_latencies(
 }
 
 fn stage(id: &str, position: u64, stage: &StageRecord) -> Fields {
-    let each = &stage.session_loop;
+    let session_loop = &stage.session_loop;
     let io = stage.io.as_ref();
     let device = io.and_then(|io| io.device.as_ref());
     let client = stage.client_cpu.as_ref();
@@ -203,10 +210,10 @@ fn stage(id: &str, position: u64, stage: &StageRecord) -> Fields {
         run_id: id,
         position: position,
         started_at: stage.started_at.map(time_text),
-        errors: each.error_count(),
-        late: each.late.and_then(|late| late.transactions),
-        skipped: each.late.map(|late| late.skipped),
-        update_percent: each.mix.as_ref().filter(|mix| mix.operation == "update").map(|mix| mix.executed_percent),
+        errors: session_loop.error_count(),
+        late: session_loop.late.and_then(|late| late.transactions),
+        skipped: session_loop.late.map(|late| late.skipped),
+        update_percent: session_loop.mix.as_ref().filter(|mix| mix.operation == "update").map(|mix| mix.executed_percent),
         device: device.map(|device| &device.name),
         device_reads_per_s: device.map(|device| device.reads_per_s),
         device_writes_per_s: device.map(|device| device.writes_per_s),
@@ -219,13 +226,13 @@ fn stage(id: &str, position: u64, stage: &StageRecord) -> Fields {
         kind: stage.kind.as_str();
         stage => { name, seconds, sessions, transactions, rows, statements, server_cpu_s },
         stage.throughput => { transactions_per_s, rows_per_s, statements_per_s },
-        each => { batch, update_batch, method, retries, reconnects }
+        session_loop => { batch, update_batch, method, retries, reconnects }
     };
     let sources = io.and_then(|io| io.sources);
-    row.extend(optional_fields! { each.outcomes => { failed, unknown } });
+    row.extend(optional_fields! { session_loop.outcomes => { failed, unknown } });
     row.extend(optional_fields! { sources => { buffers_share, page_cache_share, device_share } });
     row.extend(optional_fields! { io => { liops, piops, hit_ratio, blocks_per_row, wal_mb_s } });
-    row.extend(both_latencies(each.service_us.as_ref(), each.response_us.as_ref()));
+    row.extend(both_latencies(session_loop.service_us.as_ref(), session_loop.response_us.as_ref()));
     row
 }
 
@@ -249,8 +256,9 @@ fn point(id: &str, stage: u64, position: u64, point: &Point) -> Fields {
             percentile_us,
         }
     };
-    row.extend(Statistic::of_series().flat_map(|each| {
-        LatencyKind::ALL.map(|kind| (each.series_column(kind), each.of_point(point, kind).into()))
+    row.extend(Statistic::of_series().flat_map(|statistic| {
+        LatencyKind::ALL
+            .map(|kind| (statistic.series_column(kind), statistic.of_point(point, kind).into()))
     }));
     row
 }

@@ -41,7 +41,7 @@ pub enum StoreError {
         source: Box<ConnectionError>,
     },
     /// The store was written by another version of riops.
-    #[error("the store {location} has format version {found}, and this riops supports only {known}: {}", if found > known {
+    #[error("the store {location} has format version {version}, and this riops supports only {known}: {}", if version > known {
         "use a newer riops"
     } else {
         "convert it: OLD-RIOPS runs export --all > runs.json, then `riops runs import runs.json` into a new store"
@@ -50,7 +50,7 @@ pub enum StoreError {
         /// Path of the file, or URL of the database.
         location: String,
         /// Format version of the store.
-        found: usize,
+        version: usize,
         /// The supported format version.
         known: usize,
     },

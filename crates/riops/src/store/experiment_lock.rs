@@ -139,8 +139,9 @@ fn lock_file(path: &Path) -> std::io::Result<Option<File>> {
         }
         // The previous holder may have removed the file between the two calls. A third process would then
         // lock a new one.
-        let is_same = fs::metadata(path).is_ok_and(|found| {
-            file.metadata().is_ok_and(|held| (held.dev(), held.ino()) == (found.dev(), found.ino()))
+        let is_same = fs::metadata(path).is_ok_and(|current| {
+            file.metadata()
+                .is_ok_and(|held| (held.dev(), held.ino()) == (current.dev(), current.ino()))
         });
         if is_same {
             return Ok(Some(file));

@@ -168,8 +168,8 @@ impl Store {
 /// Returns the full id of an experiment.
 fn id_in(session: &mut dyn Session, location: &str, part: &str) -> Result<String, StoreError> {
     if part == "last" {
-        let found = session.query(LAST, &[])?;
-        return first(found).ok_or_else(|| StoreError::NoExperiments(location.to_owned()));
+        let rows = session.query(LAST, &[])?;
+        return first(rows).ok_or_else(|| StoreError::NoExperiments(location.to_owned()));
     }
     if let Some(id) = first(session.query(IDS_BY_NAME, &[part.into()])?) {
         return Ok(id);

@@ -56,7 +56,8 @@ fn is_postgresql(text: &str) -> bool {
     let text = text.trim_start();
     let is_setting = |name: &str| {
         let name = name.trim_end();
-        !name.is_empty() && name.chars().all(|each| each.is_ascii_lowercase() || each == '_')
+        !name.is_empty()
+            && name.chars().all(|character| character.is_ascii_lowercase() || character == '_')
     };
     text.starts_with("postgresql://")
         || text.starts_with("postgres://")
@@ -69,8 +70,9 @@ pub(super) fn url(conninfo: &ConnInfo) -> String {
         percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
     };
     let plain = |text: &str| {
-        let is_plain =
-            text.chars().all(|each| each.is_ascii_alphanumeric() || "_-.".contains(each));
+        let is_plain = text
+            .chars()
+            .all(|character| character.is_ascii_alphanumeric() || "_-.".contains(character));
         if is_plain { text.to_owned() } else { encoded(text) }
     };
     let folder = conninfo.servers.iter().find_map(|server| match &server.host {
@@ -113,16 +115,16 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let (blocked, own) = (file.join("riops"), top.path().join("data/riops"));
         let temporary = top.path().join("tmp");
-        let found = |own: &[PathBuf]| path_in(own, &temporary).parent().unwrap().to_owned();
-        assert_eq!(found(&[blocked.clone(), own.clone()]), own);
+        let folder_of = |own: &[PathBuf]| path_in(own, &temporary).parent().unwrap().to_owned();
+        assert_eq!(folder_of(&[blocked.clone(), own.clone()]), own);
         assert_eq!(
-            (found(std::slice::from_ref(&blocked)), found(&[])),
+            (folder_of(std::slice::from_ref(&blocked)), folder_of(&[])),
             (temporary.clone(), temporary.clone())
         );
         // Another user may have created it.
         std::fs::create_dir(&temporary).unwrap();
         std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(found(std::slice::from_ref(&blocked)), blocked);
+        assert_eq!(folder_of(std::slice::from_ref(&blocked)), blocked);
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Backend for Postgresql {
     }
 
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError> {
-        let is_after_interrupt = access != Access::Read && self.interrupt.requested();
+        let is_after_interrupt = access != Access::Read && self.interrupt.is_requested();
         let (interrupt, timeout) = if is_after_interrupt {
             (Interrupt::new(), RESPONSE_TIMEOUT_INTERRUPTED)
         } else {

@@ -38,6 +38,6 @@ fn is_current(backend: &dyn Backend, version: usize) -> Result<bool, StoreError>
     match version {
         0 => Ok(false),
         VERSION => Ok(true),
-        found => Err(StoreError::Version { location: backend.location(), found, known: VERSION }),
+        _ => Err(StoreError::Version { location: backend.location(), version, known: VERSION }),
     }
 }

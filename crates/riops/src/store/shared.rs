@@ -167,9 +167,9 @@ impl Store {
         };
         if text != "last" {
             for (sql, parameters) in [(KEYS_BY_LABEL, &[text.into()][..]), (KEYS_BY_TAG, &tag)] {
-                let found = keys(session, sql, parameters)?;
-                if !found.is_empty() {
-                    return Ok(found);
+                let matches = keys(session, sql, parameters)?;
+                if !matches.is_empty() {
+                    return Ok(matches);
                 }
             }
         }

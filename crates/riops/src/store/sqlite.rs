@@ -102,7 +102,7 @@ impl Sqlite {
             if !is_locked {
                 return Err(self.failed(error));
             }
-            let is_interrupted = self.interrupt.requested();
+            let is_interrupted = self.interrupt.is_requested();
             let timeout = if is_interrupted { BUSY_TIMEOUT_INTERRUPTED } else { BUSY_TIMEOUT };
             if start.elapsed() >= timeout {
                 return Err(StoreError::Locked(self.path.clone()));
@@ -163,12 +163,12 @@ impl Session for &Sqlite {
             let columns = statement.column_count();
             let mut rows =
                 statement.query(rusqlite::params_from_iter(parameters.iter().map(Parameter)))?;
-            let mut found = Vec::new();
+            let mut all_rows = Vec::new();
             while let Some(row) = rows.next()? {
                 let cell = |column| row.get_ref(column).map(text_of);
-                found.push((0..columns).map(cell).collect::<rusqlite::Result<Row>>()?);
+                all_rows.push((0..columns).map(cell).collect::<rusqlite::Result<Row>>()?);
             }
-            Ok(found)
+            Ok(all_rows)
         };
         read().map_err(|source| self.failed(source))
     }
@@ -224,8 +224,8 @@ impl ToSql for Parameter<'_> {
         Ok(ToSqlOutput::Borrowed(match self.0 {
             Value::Null => ValueRef::Null,
             Value::Text(text) => ValueRef::Text(text.as_bytes()),
-            Value::Integer(number) => ValueRef::Integer(stored_integer(*number)),
-            Value::Real(number) => ValueRef::Real(*number),
+            Value::Integer(value) => ValueRef::Integer(stored_integer(*value)),
+            Value::Real(value) => ValueRef::Real(*value),
             Value::Boolean(value) => ValueRef::Integer((*value).into()),
         }))
     }
@@ -234,8 +234,8 @@ impl ToSql for Parameter<'_> {
 fn text_of(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null => None,
-        ValueRef::Integer(number) => Some(number.to_string()),
-        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Integer(value) => Some(value.to_string()),
+        ValueRef::Real(value) => Some(value.to_string()),
         ValueRef::Text(text) | ValueRef::Blob(text) => {
             Some(String::from_utf8_lossy(text).into_owned())
         }

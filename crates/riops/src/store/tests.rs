@@ -54,12 +54,12 @@ fn does_not_modify_stores_of_other_versions_and_files_that_are_not_stores() {
     let path = folder.path().join("runs.sqlite");
     let store = open_file(&path).unwrap();
     let raw = Connection::open(&path).unwrap();
-    for (found, advice) in [(99, "use a newer riops"), (10, "OLD-RIOPS runs export --all")] {
-        raw.pragma_update(None, "user_version", found).unwrap();
+    for (version, advice) in [(99, "use a newer riops"), (10, "OLD-RIOPS runs export --all")] {
+        raw.pragma_update(None, "user_version", version).unwrap();
         // Changed while it was open.
         for refused in [store.save(&example_record()), open_file(&path).map(drop)] {
             let error = refused.unwrap_err().to_string();
-            assert!(error.contains(&format!("format version {found}")), "{error}");
+            assert!(error.contains(&format!("format version {version}")), "{error}");
             assert!(error.contains(advice), "{error}");
         }
     }
@@ -110,7 +110,7 @@ fn lists_a_block_check_with_its_size_and_the_rate_of_its_selects() {
 }
 
 #[test]
-fn lists_a_block_check_with_the_highest_rate_of_its_long_steps_or_that_of_the_longest_step() {
+fn lists_a_block_check_with_the_highest_rate_of_its_long_steps_or_the_rate_of_its_longest_step() {
     let folder = tempfile::tempdir().unwrap();
     let store = open_file(&folder.path().join("runs.sqlite")).unwrap();
     let mut record = example_cbc();

@@ -28,47 +28,49 @@ impl Session {
         self.setup.checks.len() + self.executed.len()
     }
 
-    /// Returns the execution that check `number` is about, unless it is one of the setup.
-    pub(in crate::engine) fn executed(&mut self, number: usize) -> Option<&mut Executed> {
-        self.executed.get_mut(number.checked_sub(self.setup.checks.len())?)
+    /// Returns the execution that the check at `position` is about, unless it is one of the setup.
+    pub(in crate::engine) fn executed(&mut self, position: usize) -> Option<&mut Executed> {
+        self.executed.get_mut(position.checked_sub(self.setup.checks.len())?)
     }
 
-    /// Returns the name of the statement that check `number` is about.
-    pub(in crate::engine) fn checked_statement(&mut self, number: usize) -> Option<String> {
-        match self.setup.checks.get(number) {
+    /// Returns the name of the statement that the check at `position` is about.
+    pub(in crate::engine) fn checked_statement(&mut self, position: usize) -> Option<String> {
+        match self.setup.checks.get(position) {
             Some(check) => Some(check.access.statement.clone()),
-            None => self.executed(number).map(|executed| executed.statement.clone()),
+            None => self.executed(position).map(|executed| executed.statement.clone()),
         }
     }
 
-    /// Appends the EXPLAIN of check `number` to the send buffer.
-    pub(in crate::engine) fn start_check(&mut self, number: usize) -> Result<(), SessionError> {
+    /// Appends the EXPLAIN of the check at `position` to the send buffer.
+    pub(in crate::engine) fn start_check(&mut self, position: usize) -> Result<(), SessionError> {
         self.answers.plan.text.clear();
         self.answers.plan.is_cut = false;
-        self.activity = Activity::Check(number);
-        let explain = match self.setup.checks.get(number) {
+        self.activity = Activity::Check(position);
+        let explain = match self.setup.checks.get(position) {
             Some(check) => check.explain.clone(),
-            None => self.executed(number).map_or_else(String::new, |each| each.explain_sql()),
+            None => {
+                self.executed(position).map_or_else(String::new, |executed| executed.explain_sql())
+            }
         };
         self.send_query(&explain)
     }
 
     /// Returns the result of a check.
-    pub(super) fn end_check(&mut self, number: usize, failed: Option<Box<ServerError>>) -> Ended {
+    pub(super) fn end_check(&mut self, position: usize, failed: Option<Box<ServerError>>) -> Ended {
         self.activity = Activity::Work;
         if let Some(error) = failed {
-            return Ended::CheckFailed(number, error);
+            return Ended::CheckFailed(position, error);
         }
         if self.answers.plan.is_cut {
             let reason = format!("the plan is longer than {} kB", PLAN_BYTES_MAX / 1024);
-            return Ended::Check(number, Err(reason));
+            return Ended::Check(position, Err(reason));
         }
         let plan = std::mem::take(&mut self.answers.plan.text);
-        let finding = match self.setup.checks.get(number) {
+        let finding = match self.setup.checks.get(position) {
             Some(check) => Some(check.access.judge(&plan)),
-            None => self.executed(number).and_then(|executed| executed.judge(&plan)),
+            None => self.executed(position).and_then(|executed| executed.judge(&plan)),
         };
         let missing = || "EXPLAIN returned no plan".to_owned();
-        Ended::Check(number, finding.map(Box::new).ok_or_else(missing))
+        Ended::Check(position, finding.map(Box::new).ok_or_else(missing))
     }
 }

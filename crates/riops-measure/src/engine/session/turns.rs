@@ -33,9 +33,9 @@ impl Session {
             }
             Turn::Shell(command) => {
                 flight.turn_started = now;
-                let number = flight.number;
+                let id = flight.id;
                 self.paused = Some(flight);
-                Ok(Continued::InShell(number, command))
+                Ok(Continued::InShell(id, command))
             }
             Turn::End => Ok(Continued::Ended(flight)),
             Turn::Fail(error) if self.in_block => {
@@ -70,7 +70,7 @@ impl Session {
             if let Some(error) = flight.tx.error() {
                 return Err(SessionError::protocol(error));
             }
-            flight.redrawn();
+            flight.forget_steps();
         }
         self.queue(flight, now)
     }
@@ -87,7 +87,7 @@ impl Session {
 
     /// Takes a transaction that waits for its retry.
     pub(in crate::engine) fn take_postponed(&mut self, transaction: u64) -> Option<Box<InFlight>> {
-        let position = self.postponed.iter().position(|flight| flight.number == transaction)?;
+        let position = self.postponed.iter().position(|flight| flight.id == transaction)?;
         self.postponed.remove(position)
     }
 

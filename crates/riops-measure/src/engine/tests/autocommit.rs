@@ -16,7 +16,7 @@ impl Generator for Inserts {
         tx.begin(1, 2);
         for _ in 0..2 {
             tx.execute(1, &[1, 10]);
-            tx.changes(TransactionEffects::of(1, ONE_ROW));
+            tx.changes(TransactionEffects::on_table(1, ONE_ROW));
             tx.end_step();
         }
         tx.autocommit();
@@ -76,7 +76,7 @@ fn run_inserts(reply: Reply, on_error: OnError, retried: Vec<SqlState>) -> Stage
 /// Returns the acknowledged transactions, rows and effects, and the effects with an unknown outcome.
 fn acknowledged(result: &StageResult) -> (u64, u64, u64, u64) {
     let inserts = &result.workers.acknowledged[1];
-    let (done, unknown) = (inserts.effects.of(1), inserts.effects_unknown.of(1));
+    let (done, unknown) = (inserts.effects.on_table(1), inserts.effects_unknown.on_table(1));
     (inserts.transactions, inserts.rows, done.inserted, unknown.inserted)
 }
 

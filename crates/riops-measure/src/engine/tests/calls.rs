@@ -193,8 +193,8 @@ fn counts_each_report_once_in_its_interval() {
             .workers
             .findings
             .iter()
-            .filter(|found| found.moment == moment)
-            .all(|found| found.finding.is_expected)
+            .filter(|check| check.moment == moment)
+            .all(|check| check.finding.is_expected)
     };
     assert!(held(Moment::Before) && held(Moment::After) && !held(Moment::During));
     assert_eq!((result.workers.wrong_replies, result.workers.failure.is_none()), (0, true));
@@ -282,7 +282,7 @@ fn a_loop_starts_by_the_clock_of_its_server() {
 }
 
 #[test]
-fn a_step_of_the_servers_clock_is_found() {
+fn finds_a_step_of_the_server_clock() {
     for step_ms in [15_000, -15_000] {
         let result = run_with_clock(5_000, step_ms);
         let error_s = (result.workers.clock_step_s - step_ms as f64 / 1e3).abs();
@@ -328,7 +328,7 @@ fn a_check_that_fails_after_the_call_is_not_a_finding() {
         .workers
         .findings
         .iter()
-        .filter(|found| found.moment == Moment::After)
+        .filter(|check| check.moment == Moment::After)
         .collect::<Vec<_>>();
     let [unchecked] = result.workers.unchecked.as_slice() else {
         panic!("{:?}", result.workers.unchecked)

@@ -34,7 +34,8 @@ fn assert_accounted(result: Result<StageResult, EngineError>, depth: u32, fault:
     assert_eq!(result.workers.acknowledged[1].transactions_unknown, unknown, "{fault:?}");
     let broke = counted(&result, Counter::Errors);
     assert!(broke <= 1 && broke >= (failed + unknown).min(1), "{fault:?}: {broke}");
-    let acknowledged: u64 = result.workers.acknowledged.iter().map(|each| each.transactions).sum();
+    let acknowledged: u64 =
+        result.workers.acknowledged.iter().map(|operation| operation.transactions).sum();
     assert_eq!(acknowledged, succeeded, "{fault:?}");
 }
 
@@ -52,8 +53,8 @@ fn at_every_byte(depth: u32, bytes: u64, fault: fn(u64) -> Fault) {
 
 #[test]
 fn accounts_for_all_transactions_after_a_cut_at_any_byte_to_the_client() {
-    let (whole, (_, to_client)) = run_through(Fault::None, &short(1));
-    assert_accounted(whole, 1, Fault::None);
+    let (result, (_, to_client)) = run_through(Fault::None, &short(1));
+    assert_accounted(result, 1, Fault::None);
     assert!(to_client > 500, "{to_client}");
     at_every_byte(1, to_client, Fault::CutToClient);
     at_every_byte(4, to_client, Fault::CutToClient);

@@ -71,7 +71,7 @@ fn retry_sends_identical_statements_and_latency_includes_all_attempts() {
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 23);
         // Execution 7 was an update, followed by its three retries.
-        assert!(seen[7..11].iter().all(|each| *each == seen[7]), "{:?}", &seen[7..11]);
+        assert!(seen[7..11].iter().all(|sql| *sql == seen[7]), "{:?}", &seen[7..11]);
         let update = &result.workers.recorder.operations[1];
         // Three backoffs of at least 0.5, 1 and 2 ms.
         assert!(
@@ -126,7 +126,7 @@ fn a_retry_sends_new_values_if_they_are_to_be_redrawn() {
 }
 
 #[test]
-fn a_failure_after_the_time_counts_nowhere_if_it_is_not_retried() {
+fn ignores_a_failure_after_the_end_that_is_not_retried() {
     let policy = ErrorPolicy { max_retries: u32::MAX, ..ErrorPolicy::default() };
     let plan = with_errors(plan(Stop::DurationS(0.1), 2, 1), policy);
     let plan = Plan { drain: riops_model::plan::Drain::CountedOnce, ..plan };
@@ -162,7 +162,8 @@ fn counts_non_retryable_errors_with_on_error_continue() {
     let result = run_with(&plan, true, &[3, 4, 50], READ_ONLY).unwrap();
     assert_eq!(outcomes(&result), (97, 3, 0));
     assert_eq!(errors(&result), [("25006".to_owned(), 3, 0)]);
-    let acknowledged: u64 = result.workers.acknowledged.iter().map(|each| each.transactions).sum();
+    let acknowledged: u64 =
+        result.workers.acknowledged.iter().map(|operation| operation.transactions).sum();
     assert_eq!(acknowledged, 97);
 }
 
@@ -392,30 +393,30 @@ fn simple_and_extended_protocols_give_the_same_counts() {
         .unwrap();
         assert_eq!(outcomes(&result), (40, 0, 0));
         assert_eq!((result.workers.wrong_replies, result.workers.acknowledged[1].rows), (0, 100));
-        let each = (queries.load(Ordering::Relaxed), parses.load(Ordering::Relaxed));
-        assert_eq!(each, if protocol == Protocol::Simple { (40, 0) } else { (0, 40) });
+        let counts = (queries.load(Ordering::Relaxed), parses.load(Ordering::Relaxed));
+        assert_eq!(counts, if protocol == Protocol::Simple { (40, 0) } else { (0, 40) });
     }
 }
 
 #[test]
 fn a_plan_that_cannot_be_checked_is_not_a_finding() {
     // The checks of a session: before, during and after the run.
-    let run_with_check = |number: u64, reply: fn() -> Reply| {
+    let run_with_check = |position: u64, reply: fn() -> Reply| {
         let explained = AtomicU64::new(0);
         let policy = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
         let plan = with_errors(plan(Stop::Transactions(20), 1, 1), policy);
         let result = run(&plan, false, move |_, request| match request {
             Request::Query(sql)
                 if sql.starts_with("explain")
-                    && explained.fetch_add(1, Ordering::Relaxed) == number =>
+                    && explained.fetch_add(1, Ordering::Relaxed) == position =>
             {
                 reply()
             }
             other => normal_reply(other),
         })
         .unwrap();
-        assert!(result.workers.findings.iter().all(|found| found.finding.is_expected));
-        let moments: Vec<_> = result.workers.findings.iter().map(|found| found.moment).collect();
+        assert!(result.workers.findings.iter().all(|check| check.finding.is_expected));
+        let moments: Vec<_> = result.workers.findings.iter().map(|check| check.moment).collect();
         let [unchecked] = result.workers.unchecked.as_slice() else {
             panic!("{:?}", result.workers.unchecked)
         };

@@ -29,14 +29,14 @@ mod yugabytedb;
 
 /// Generates reads; with `updates`, every fourth transaction is an update.
 struct Reads {
-    number: u64,
+    count: u64,
     updates: bool,
 }
 
 impl Generator for Reads {
     fn next(&mut self, tx: &mut Transaction) -> bool {
-        self.number += 1;
-        let update = self.updates && self.number.is_multiple_of(4);
+        self.count += 1;
+        let update = self.updates && self.count.is_multiple_of(4);
         tx.begin(usize::from(update), 10);
         tx.execute(usize::from(update), &[1, 10]);
         tx.end_step();
@@ -81,7 +81,7 @@ fn stage(sessions: u32, updates: bool) -> Stage {
                 settings: vec!["set a = b".to_owned()],
                 statements: vec![statement("read"), statement("update")],
                 watched: 0..2,
-                work: Work::Client(Box::new(Reads { number: 0, updates })),
+                work: Work::Client(Box::new(Reads { count: 0, updates })),
             })
             .collect(),
         ..Stage::default()
@@ -187,7 +187,7 @@ fn runs_exactly_the_requested_number_of_transactions() {
         let result = run(&plan, true, |_, request| normal_reply(request)).unwrap();
         assert_eq!(transactions(&result), count);
         assert_eq!(
-            result.workers.acknowledged.iter().map(|each| each.transactions).sum::<u64>(),
+            result.workers.acknowledged.iter().map(|operation| operation.transactions).sum::<u64>(),
             count
         );
         assert_eq!(
@@ -232,7 +232,7 @@ fn checks_the_plans_of_every_session_before_during_and_after_the_run() {
         .workers
         .findings
         .iter()
-        .map(|found| (found.moment, found.sessions, found.finding.is_expected))
+        .map(|check| (check.moment, check.sessions, check.finding.is_expected))
         .collect();
     assert_eq!(
         seen,
@@ -259,7 +259,7 @@ fn detects_a_plan_change_during_the_run() {
         .workers
         .findings
         .iter()
-        .map(|found| (found.moment, found.finding.is_expected))
+        .map(|check| (check.moment, check.finding.is_expected))
         .collect();
     assert_eq!(held, [(Moment::Before, true), (Moment::During, false), (Moment::After, true)]);
 }

@@ -26,7 +26,7 @@ fn intended_starts_equal_rate_times_duration() {
         // 105 of the warm-up, was acknowledged once.
         assert!(ended + result.workers.drained >= started, "{ended} {started}");
         let acknowledged: u64 =
-            result.workers.acknowledged.iter().map(|each| each.transactions).sum();
+            result.workers.acknowledged.iter().map(|operation| operation.transactions).sum();
         assert_eq!(acknowledged, 105 + started);
         let reads = &result.workers.recorder.operations[0];
         assert_eq!(
@@ -89,7 +89,8 @@ fn reports_the_starts_of_the_warmup_that_still_wait_when_the_measurement_starts(
     plan.warmup_s = 0.1;
     let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
     let starts = result.workers.starts.unwrap();
-    let acknowledged: u64 = result.workers.acknowledged.iter().map(|each| each.transactions).sum();
+    let acknowledged: u64 =
+        result.workers.acknowledged.iter().map(|operation| operation.transactions).sum();
     // The backlog is the number of the 100,000 starts of the warm-up that were not sent before the measurement.
     assert!(starts.backlog_before > 0 && starts.backlog_before <= 100_000, "{starts:?}");
     assert!(starts.backlog_before + acknowledged >= 100_000, "{starts:?} {acknowledged}");
@@ -198,7 +199,7 @@ fn a_client_that_learns_of_a_breach_late_measures_until_then() {
 }
 
 #[test]
-fn without_another_start_the_measurement_ends_with_its_last_transaction_as_in_pgbench() {
+fn measurement_without_another_start_ends_with_its_last_transaction_as_in_pgbench() {
     // The second start would be after 100 s.
     let plan = plan(Stop::DurationS(60.0), 2, 2);
     let schedule = Schedule::Constant { per_s: 0.01 };

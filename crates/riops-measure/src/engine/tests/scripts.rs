@@ -34,8 +34,8 @@ fn script(text: &str, plan: &Plan) -> Stage {
     let source = ScriptSource { name: "a.sql".into(), weight: 1, text: Some(text.into()) };
     let run = ScriptRun { scripts: vec![source], allow_shell: true, ..ScriptRun::default() };
     let (dialect, protocol) = (Dialect::default(), plan.protocol);
-    let found = BuildFor { dataset: None, used: None, dialect, protocol };
-    run.build(found).unwrap().stage(plan)
+    let target = BuildFor { dataset: None, used: None, dialect, protocol };
+    run.build(target).unwrap().stage(plan)
 }
 
 /// Returns the reply of a row with one column, and its description.
@@ -101,8 +101,8 @@ fn assert_accounted(result: Result<StageResult, EngineError>, transactions: u64,
 fn each_transaction_of_a_script_has_one_outcome_after_a_cut_at_any_byte() {
     for (protocol, least) in [(Protocol::Prepared, 400), (Protocol::Simple, 300)] {
         let plan = Plan { protocol, ..plan(Stop::Transactions(2), 1, 1) };
-        let (whole, (to_server, to_client)) = run_through(Fault::None, &plan);
-        assert_accounted(whole, 2, Fault::None);
+        let (result, (to_server, to_client)) = run_through(Fault::None, &plan);
+        assert_accounted(result, 2, Fault::None);
         assert!(to_server > least && to_client > 500, "{protocol:?}: {to_server} {to_client}");
         let to_client = (0..=to_client).map(Fault::CutToClient);
         let to_server = (0..=to_server).map(Fault::CutToServer);
@@ -147,11 +147,11 @@ fn a_retry_has_the_variables_and_random_numbers_of_the_first_attempt() {
     let text = "\\set n :client_id + random(1, 1000000)\nselect :n;\n\\set n :n + 1\nselect :n;\n";
     let plan = plan(Stop::Transactions(2), 1, 1);
     // The second query of the first attempt, and the first one of its retry.
-    let (sent, result) = queries(text, &plan, |number| number == 2 || number == 3);
+    let (sent, result) = queries(text, &plan, |position| position == 2 || position == 3);
     let result = result.unwrap();
     assert_eq!((counted(&result, Counter::Retries), transactions(&result)), (2, 2));
-    let number = |at: usize| sent[at].trim_matches(|c: char| !c.is_ascii_digit()).parse::<i64>();
-    let numbers: Vec<i64> = (0..sent.len()).map(|at| number(at).unwrap()).collect();
+    let parsed = |at: usize| sent[at].trim_matches(|c: char| !c.is_ascii_digit()).parse::<i64>();
+    let numbers: Vec<i64> = (0..sent.len()).map(|at| parsed(at).unwrap()).collect();
     let first = numbers[0];
     assert_eq!(numbers[..5], [first, first + 1, first, first, first + 1]);
     assert_eq!((numbers.len(), numbers[6]), (7, numbers[5] + 1));
@@ -162,7 +162,7 @@ fn a_retry_has_the_variables_and_random_numbers_of_the_first_attempt() {
         .commands
         .totals
         .iter()
-        .map(|each| (each.failures, each.retries))
+        .map(|command| (command.failures, command.retries))
         .collect();
     assert_eq!(commands, [(0, 0), (1, 1), (0, 0), (1, 1)]);
 }
@@ -213,9 +213,15 @@ fn errors_belong_to_their_command() {
     ] {
         let (_, result) = queries(text, &plan, |_| false);
         let result = result.unwrap();
-        let found: Vec<_> =
-            result.workers.recorder.commands.totals.iter().map(|each| each.failures).collect();
-        assert_eq!((found, counted(&result, Counter::Failed)), (failures, 4), "{text}");
+        let by_command: Vec<_> = result
+            .workers
+            .recorder
+            .commands
+            .totals
+            .iter()
+            .map(|command| command.failures)
+            .collect();
+        assert_eq!((by_command, counted(&result, Counter::Failed)), (failures, 4), "{text}");
     }
 }
 

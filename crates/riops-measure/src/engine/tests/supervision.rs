@@ -83,7 +83,7 @@ impl Generator for Held {
 fn a_lost_worker_ends_the_others() {
     let server = FakeServer::start(|_, request| normal_reply(request)).unwrap();
     let (held, ended) = channel();
-    let reads = Reads { number: 0, updates: false };
+    let reads = Reads { count: 0, updates: false };
     let generators: [Box<dyn Generator>; 2] = [Box::new(Panics), Box::new(Held(reads, held))];
     let mut stage = stage(2, false);
     for (session, generator) in stage.sessions.iter_mut().zip(generators) {
@@ -173,8 +173,8 @@ fn a_hanging_control_connection_costs_only_its_counters() {
         let door = Arc::clone(&door);
         FakeServer::start(move |session, request| match request {
             // The reply to the reading at the start arrives after the run.
-            Request::Query(sql) if session == 0 => probe_reply(sql, &readings, |number| {
-                if number == 1 {
+            Request::Query(sql) if session == 0 => probe_reply(sql, &readings, |position| {
+                if position == 1 {
                     door.wait();
                 }
             }),
@@ -195,8 +195,8 @@ fn the_counters_of_a_run_by_count_end_with_its_last_transaction() {
     let server = {
         let (door, waited) = (Arc::clone(&door), Arc::clone(&waited));
         FakeServer::start(move |session, request| match request {
-            Request::Query(sql) if session == 0 => probe_reply(sql, &readings, |number| {
-                if number == 2 {
+            Request::Query(sql) if session == 0 => probe_reply(sql, &readings, |position| {
+                if position == 2 {
                     door.open();
                 }
             }),
@@ -214,5 +214,5 @@ fn the_counters_of_a_run_by_count_end_with_its_last_transaction() {
     let (result, usage, _) = run_with_probe(&server, TEST_TIMEOUT, || {});
     assert_eq!((transactions(&result), *waited.lock().unwrap()), (20, Some(true)));
     assert!(usage.database.unwrap().blocks_measured.is_some());
-    assert!(result.workers.findings.iter().any(|found| found.moment == Moment::After));
+    assert!(result.workers.findings.iter().any(|check| check.moment == Moment::After));
 }

@@ -81,10 +81,10 @@ pub(super) fn worker<C: Clock>(
         statements: Arc::new(Statements::new(setting.protocol, statements)),
         checks: std::iter::repeat_with(check).take(setting.checks).collect(),
     });
-    let open = |(number, generator)| {
+    let open = |(id, generator)| {
         let opened =
             opening::open_on_any_node(&setup, 0, false, target, &Interrupt::new()).unwrap();
-        Session::new(number, Arc::clone(&setup), generator, 1, 2, opened)
+        Session::new(id, Arc::clone(&setup), generator, 1, 2, opened)
     };
     let sessions: Vec<Session> = (0..).zip(generators).map(open).collect();
     let (events, received) = sync_channel::<(usize, WorkerEvent)>(setting.capacity);
@@ -103,7 +103,7 @@ pub(super) fn worker<C: Clock>(
     let ring = (driver() == Driver::IoUring && !setting.is_poller_broken)
         .then(|| Box::new(riops_ring::Ring::new(sessions.len().try_into().unwrap()).unwrap()));
     let plan = Plan { latency_limit: setting.latency_limit, ..Plan::default() };
-    let rules = Rules::of(&plan, false, Vec::new());
+    let rules = Rules::new(&plan, false, Vec::new());
     let arrivals =
         Arrivals::new(&setting.schedule, Nanos(0), setting.measure_start, Gaps::Own(random()));
     let recorder = Recorder::new(2, setting.schedule != Schedule::Closed).unwrap();
@@ -170,7 +170,7 @@ fn run_setting(setting: &Setting) -> Ran {
     })
     .unwrap();
     let target = Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test"));
-    let reads = |_| Box::new(Reads { number: 0, updates: true }) as Box<dyn Generator>;
+    let reads = |_| Box::new(Reads { count: 0, updates: true }) as Box<dyn Generator>;
     let generators = (0..setting.sessions).map(reads).collect();
     let (worker, received) = worker(&target, StepClock(Arc::default()), setting, generators);
     let (unclaimed, window) = (worker.starts.unclaimed.clone(), Arc::clone(&worker.window));
@@ -223,7 +223,7 @@ fn counts_transactions_that_end_within_the_time_window() {
     assert!((300..=1_000).contains(&counted), "{counted}");
     assert_eq!(report.recorder.counters().get(Counter::Transactions), counted);
     assert_eq!(
-        report.acknowledged.iter().map(|each| each.transactions).sum::<u64>(),
+        report.acknowledged.iter().map(|operation| operation.transactions).sum::<u64>(),
         counted + report.drained
     );
 }
@@ -234,7 +234,8 @@ fn transactions_in_flight_at_the_end_count_if_the_plan_says_so() {
         let (stop, interval) = (Stop::DurationS(0.001), Nanos(300_000));
         let setting = Setting { stop, drain, sessions: 3, interval, ..Setting::default() };
         let Ran { report, sent, .. } = run_setting(&setting);
-        let acknowledged: u64 = report.acknowledged.iter().map(|each| each.transactions).sum();
+        let acknowledged: u64 =
+            report.acknowledged.iter().map(|operation| operation.transactions).sum();
         let in_flight = if drain == Drain::Uncounted { 3 } else { 0 };
         assert_eq!(report.drained, in_flight, "{drain}");
         assert_eq!(counted(&report), acknowledged - in_flight, "{drain}");
@@ -318,11 +319,11 @@ fn a_full_channel_does_not_stop_the_worker_and_loses_no_interval() {
 }
 
 #[test]
-fn what_follows_the_last_counted_transaction_does_not_belong_to_a_run_by_count() {
+fn excludes_the_work_after_the_last_counted_transaction_from_a_run_by_count() {
     let checks = 500;
     let setting = Setting { stop: Stop::Transactions(4), checks, ..Setting::default() };
     let Ran { report, cpu_s, .. } = run_setting(&setting);
-    assert_eq!(report.findings.iter().map(|found| found.sessions).sum::<u32>(), 1_000);
+    assert_eq!(report.findings.iter().map(|check| check.sessions).sum::<u32>(), 1_000);
     // Each reply is at least one turn of the loop: 500 checks during the run, and 500 after it.
     let stalls = report.recorder.poll_stalls.count();
     assert!((500..800).contains(&stalls), "{stalls}");

@@ -44,7 +44,7 @@ fn applies_settings_counts_storage_requests_and_retries_errors() {
     .unwrap();
     let run = RowsRun { batch: 10, follower_reads_ms: Some(15_000), ..RowsRun::default() };
     let plan = Plan { work: run.clone().into(), ..plan(Stop::Transactions(50), 1, 1) };
-    let workload = Rows::new(RowsDataset::default(), run).on(Dialect::of(VERSION));
+    let workload = Rows::new(RowsDataset::default(), run).on(Dialect::from_version(VERSION));
     let result = run_stage(
         workload.stage(&plan),
         workload.accesses(),
@@ -60,10 +60,10 @@ fn applies_settings_counts_storage_requests_and_retries_errors() {
     let codes: Vec<_> =
         result.workers.recorder.errors.entries.iter().map(|error| error.sqlstate.clone()).collect();
     for code in ["40001", "40P01", "XX000"] {
-        assert!(codes.iter().any(|found| found == code), "{codes:?}");
+        assert!(codes.iter().any(|seen| seen == code), "{codes:?}");
     }
     let storage = StorageRequests { reads: 2, rows_scanned: Some(20), rows: 10 };
-    assert!(result.workers.findings.iter().all(|found| found.finding.storage == Some(storage)));
+    assert!(result.workers.findings.iter().all(|check| check.finding.storage == Some(storage)));
     let settings = seen.lock().unwrap().join("\n");
     for setting in ["yb_read_from_followers = on", "yb_follower_read_staleness_ms = 15000"] {
         assert!(settings.contains(setting), "{settings}");

@@ -112,7 +112,7 @@ impl Counts {
     }
 
     /// Counts a transaction that the server acknowledged.
-    pub(super) fn success(&mut self, session: &mut Session, flight: &InFlight, now: Nanos) {
+    pub(super) fn count_success(&mut self, session: &mut Session, flight: &InFlight, now: Nanos) {
         let (operation, outcome) = (flight.tx.operation(), &flight.outcome);
         if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
             acknowledged.transactions += 1;
@@ -132,7 +132,7 @@ impl Counts {
                 let transaction = Unsuccessful { fate, operation, service, response, now };
                 self.report.recorder.unsuccessful(&transaction);
             }
-            return self.uncounted(service, now);
+            return self.count_outside_measurement(service, now);
         }
         if let Some(tally) = session.tallies.get_mut(operation) {
             tally.transactions += 1;
@@ -140,7 +140,7 @@ impl Counts {
             tally.longest = tally.longest.max(service);
             tally.busy = tally.busy.after(service);
         }
-        self.counted(now);
+        self.note_counted_end(now);
         let measured = Measured {
             operation,
             node: session.node,
@@ -158,12 +158,12 @@ impl Counts {
         self.log(session, Some(flight), operation, LoggedOutcome::Succeeded(response), now);
         if let Some(samples) = &mut self.report.recorder.samples {
             // Without a rate, response time equals service time.
-            samples.record(u32::try_from(session.number).unwrap_or(u32::MAX), now, response);
+            samples.record(u32::try_from(session.id).unwrap_or(u32::MAX), now, response);
         }
     }
 
     /// Counts a transaction that succeeded outside of the measurement.
-    fn uncounted(&mut self, service: Nanos, now: Nanos) {
+    fn count_outside_measurement(&mut self, service: Nanos, now: Nanos) {
         if now >= self.window.end() {
             self.report.drained += 1;
             self.report.drained_max = self.report.drained_max.max(service);
@@ -178,7 +178,7 @@ impl Counts {
     }
 
     /// Notes that a transaction that counts has ended.
-    fn counted(&mut self, now: Nanos) {
+    fn note_counted_end(&mut self, now: Nanos) {
         self.report.last_end = self.report.last_end.max(now);
         if self.is_draining {
             self.cpu_at_end_s = Some(cpu::thread_seconds());
@@ -206,7 +206,7 @@ impl Counts {
         let recorder = &mut self.report.recorder;
         recorder.failed_attempt(attempt);
         if flight.tx.is_interactive() {
-            recorder.commands.failed(flight.tx.command(), sqlstate, retried);
+            recorder.commands.count_failure(flight.tx.command(), sqlstate, retried);
         }
         recorder.error(&Failure { sqlstate, message, retried, attempt, node, now });
     }
@@ -230,7 +230,13 @@ impl Counts {
     }
 
     /// Counts a transaction that failed or, with `unknown`, may still have been committed.
-    pub(super) fn lost(&mut self, session: &Session, flight: &InFlight, unknown: bool, now: Nanos) {
+    pub(super) fn count_lost(
+        &mut self,
+        session: &Session,
+        flight: &InFlight,
+        unknown: bool,
+        now: Nanos,
+    ) {
         self.report.unsuccessful += 1;
         let operation = flight.tx.operation();
         let unknown = unknown && flight.may_be_committed();
@@ -272,14 +278,14 @@ impl Counts {
             let retried = u64::from(flight.retries > 0);
             self.report.recorder.count(origin, [(lost, 1), (Counter::Retried, retried)]);
             self.report.recorder.count(origin, counts_of(flight.queries));
-            self.counted(now);
+            self.note_counted_end(now);
         } else if now >= self.window.end() {
             self.report.drained_lost += 1;
         }
     }
 
     /// Counts the changes of the statements that a transaction has committed separately before it is drawn again.
-    pub(super) fn redrawn(&mut self, flight: &InFlight) {
+    pub(super) fn count_redrawn(&mut self, flight: &InFlight) {
         if let Some(acknowledged) = self.report.acknowledged.get_mut(flight.tx.operation())
             && flight.tx.is_autocommit()
         {
@@ -293,15 +299,10 @@ impl Counts {
             return;
         }
         let step = flight.tx.is_autocommit().then_some(flight.step);
-        let in_doubt = |of: usize| step.is_none_or(|step| step == of);
-        let marks = flight.tx.marks().iter().filter(|(of, _)| in_doubt(*of));
+        let in_doubt = |marked: usize| step.is_none_or(|step| step == marked);
+        let marks = flight.tx.marks().iter().filter(|(marked, _)| in_doubt(*marked));
         self.report.unknown.push(Unknown {
-            origin: TransactionId {
-                stage: 0,
-                session: session.number,
-                number: flight.number,
-                step,
-            },
+            origin: TransactionId { stage: 0, session: session.id, position: flight.id, step },
             operation: flight.tx.operation(),
             rows: flight.tx.expected_rows(),
             effects: flight.effects_in_doubt(),
@@ -311,7 +312,12 @@ impl Counts {
     }
 
     /// Counts a start of the measurement that was skipped.
-    pub(super) fn skipped(&mut self, session: &mut Session, operation: Option<usize>, now: Nanos) {
+    pub(super) fn count_skipped(
+        &mut self,
+        session: &mut Session,
+        operation: Option<usize>,
+        now: Nanos,
+    ) {
         let origin = EventSource { operation, node: None };
         self.report.recorder.count(origin, [(Counter::Skipped, 1)]);
         self.log(session, None, operation.unwrap_or(0), LoggedOutcome::Skipped, now);
@@ -343,7 +349,7 @@ impl Counts {
     ) {
         if let Some(log) = &mut self.log {
             session.logged += 1;
-            let (session, transaction) = (session.number, session.logged);
+            let (session, transaction) = (session.id, session.logged);
             let lag = flight.map_or(Nanos(0), |flight| flight.started.since(flight.intended));
             let retries = flight.map_or(0, |flight| flight.retries);
             log.add(LogEntry { session, transaction, operation, outcome, lag, retries, end });
@@ -351,10 +357,15 @@ impl Counts {
     }
 
     /// Stores a session that an error of this transaction has ended.
-    pub(super) fn ended(&mut self, session: &Session, flight: &InFlight, error: &ServerError) {
+    pub(super) fn note_ended_session(
+        &mut self,
+        session: &Session,
+        flight: &InFlight,
+        error: &ServerError,
+    ) {
         if self.report.ended_sessions.len() < ENDED_MAX {
             self.report.ended_sessions.push(EndedSessionRecord {
-                session: session.number,
+                session: session.id,
                 script: flight.tx.operation() + 1,
                 command: flight.tx.is_interactive().then(|| flight.tx.command()),
                 message: error.to_string(),
@@ -365,7 +376,7 @@ impl Counts {
     }
 
     /// Counts a new connection, which replaces a lost one unless that was `planned`.
-    pub(super) fn reconnected(&mut self, node: usize, took: Nanos, planned: bool, now: Nanos) {
+    pub(super) fn count_reconnect(&mut self, node: usize, took: Nanos, planned: bool, now: Nanos) {
         if self.window.is_measured(now) {
             if !planned {
                 self.report.recorder.count(EventSource::node(node), [(Counter::Reconnects, 1)]);
@@ -375,7 +386,7 @@ impl Counts {
     }
 
     /// Records the finding of a plan check of a session, or why it has no verdict.
-    pub(super) fn checked(
+    pub(super) fn note_check(
         &mut self,
         session: &mut Session,
         check: usize,
@@ -384,7 +395,7 @@ impl Counts {
         if let (Some(statement), Some(moment)) =
             (session.checked_statement(check), session.next_check)
         {
-            self.report.checked(statement, moment, finding);
+            self.report.note_check(statement, moment, finding);
         }
     }
 
@@ -407,7 +418,7 @@ impl Counts {
         let cpu_end_s = self.cpu_at_end_s.unwrap_or_else(cpu::thread_seconds);
         report.worker_cpu_s.push(cpu_end_s - self.cpu_at_start_s.unwrap_or(cpu_end_s));
         // After the maximum duration of a count, nothing starts.
-        let by_count = self.window.ended_by_count();
+        let by_count = self.window.has_ended_by_count();
         let end = if by_count { report.last_end } else { self.window.end() };
         if let Some(backlog) = starts.backlog(end) {
             // The last interval ends with the measurement.

@@ -54,7 +54,7 @@ pub(super) struct Worker<C> {
     pub(super) clock: C,
     pub(super) window: Arc<Window>,
     pub(super) rules: Rules,
-    /// The sessions, by their numbers in the worker.
+    /// The sessions, by their positions at the worker.
     pub(super) sessions: Vec<Session>,
     /// Number of sessions that have not ended.
     pub(super) active: usize,
@@ -82,8 +82,8 @@ impl<C: Clock> Worker<C> {
             return self.finish();
         }
         self.counts.report.recorder.begin(self.window.measure_start());
-        for number in 0..self.sessions.len() {
-            self.resume(number, self.clock.now());
+        for index in 0..self.sessions.len() {
+            self.resume(index, self.clock.now());
         }
         while self.active > 0 {
             let until = self.next_wake_up();
@@ -112,7 +112,7 @@ impl<C: Clock> Worker<C> {
         for event in events {
             match event.token() {
                 WAKE | ALARM => {}
-                Token(number) => self.serve(number, event.is_writable(), event.is_read_closed()),
+                Token(index) => self.serve(index, event.is_writable(), event.is_read_closed()),
             }
         }
         self.serve_ring();
@@ -152,16 +152,16 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Reads the replies of a session, up to its share of the turn, and sends its next messages.
-    fn serve(&mut self, number: usize, writable: bool, closed: bool) {
-        if writable && let Some(session) = self.sessions.get(number) {
-            if let Err(error) = self.transport.watch_writable(number, session, false) {
-                self.connection_lost(number, *error);
+    fn serve(&mut self, index: usize, writable: bool, closed: bool) {
+        if writable && let Some(session) = self.sessions.get(index) {
+            if let Err(error) = self.transport.watch_writable(index, session, false) {
+                self.handle_lost_connection(index, *error);
             }
-            self.flush(number);
+            self.flush(index);
         }
         let mut share = TURN_BYTES;
         loop {
-            let Some(session) = self.sessions.get_mut(number) else {
+            let Some(session) = self.sessions.get_mut(index) else {
                 return;
             };
             let closed = session.is_read_closed(closed);
@@ -175,24 +175,26 @@ impl<C: Clock> Worker<C> {
             let filled = session.fill(&mut buffer);
             let handled = match &filled {
                 Ok(filled) => {
-                    self.receive(number, buffer.get(..filled.in_buffer).unwrap_or_default())
+                    self.receive(index, buffer.get(..filled.in_buffer).unwrap_or_default())
                 }
                 Err(_) => Ok(()),
             };
             self.transport.buffer = buffer;
             let filled = match (filled, handled) {
                 (Ok(filled), Ok(())) => filled,
-                (Err(error), _) | (_, Err(error)) => return self.connection_lost(number, *error),
+                (Err(error), _) | (_, Err(error)) => {
+                    return self.handle_lost_connection(index, *error);
+                }
             };
-            self.flush(number);
+            self.flush(index);
             // After a close no event follows, so the end of the stream must be read now.
             if !filled.more && !closed {
                 return;
             }
             share = share.saturating_sub(filled.bytes);
             if share == 0 {
-                if let Some(session) = self.sessions.get_mut(number) {
-                    self.transport.read_later(number, session);
+                if let Some(session) = self.sessions.get_mut(index) {
+                    self.transport.read_later(index, session);
                 }
                 return;
             }
@@ -202,14 +204,14 @@ impl<C: Clock> Worker<C> {
     /// Serves the first `count` of the sessions that had more to read than their share of the last turn.
     fn serve_unread(&mut self, count: usize) {
         for _ in 0..count {
-            let Some(number) = self.transport.unread.pop_front() else {
+            let Some(index) = self.transport.unread.pop_front() else {
                 return;
             };
             // A session that has lost its connection since then has nothing to read.
-            if let Some(session) = self.sessions.get_mut(number)
+            if let Some(session) = self.sessions.get_mut(index)
                 && std::mem::take(&mut session.unread)
             {
-                self.serve(number, false, false);
+                self.serve(index, false, false);
             }
         }
     }
@@ -228,18 +230,18 @@ impl<C: Clock> Worker<C> {
     }
 
     fn ring_event(&mut self, event: Event) {
-        let (number, handled) = match event {
+        let (index, handled) = match event {
             Event::Received(slot, received) => {
-                let number = slot as usize;
+                let index = slot as usize;
                 let length = self.transport.copy_received(received);
                 let buffer = std::mem::take(&mut self.transport.buffer);
-                let is_open = self.sessions.get(number).is_some_and(Session::is_connected);
+                let is_open = self.sessions.get(index).is_some_and(Session::is_connected);
                 let handled = match buffer.get(..length) {
-                    Some(data) if is_open => self.receive(number, data),
+                    Some(data) if is_open => self.receive(index, data),
                     _ => Ok(()),
                 };
                 self.transport.buffer = buffer;
-                (number, handled)
+                (index, handled)
             }
             Event::Sent(slot) => (slot as usize, Ok(())),
             Event::Closed(slot) => {
@@ -254,65 +256,65 @@ impl<C: Clock> Worker<C> {
             Event::Readable => return,
         };
         match handled {
-            Ok(()) => self.flush(number),
-            Err(error) => self.connection_lost(number, *error),
+            Ok(()) => self.flush(index),
+            Err(error) => self.handle_lost_connection(index, *error),
         }
     }
 
     /// Handles the replies of a session that were received before and in `data`.
-    fn receive(&mut self, number: usize, mut data: &[u8]) -> Result<(), Box<SessionError>> {
-        while let Some(session) = self.sessions.get_mut(number)
+    fn receive(&mut self, index: usize, mut data: &[u8]) -> Result<(), Box<SessionError>> {
+        while let Some(session) = self.sessions.get_mut(index)
             && let Some(ended) = session.take_end(&mut data)?
         {
-            self.ended(number, ended);
+            self.handle_end(index, ended);
         }
         Ok(())
     }
 
     /// Counts a completed transaction or plan check of a session, then resumes the session.
-    fn ended(&mut self, number: usize, ended: Ended) {
+    fn handle_end(&mut self, index: usize, ended: Ended) {
         let now = self.clock.now();
         match ended {
             Ended::Transaction(flight) => {
-                self.succeeded(number, flight, now);
-                self.advance(number, now);
+                self.count_success(index, flight, now);
+                self.advance(index, now);
             }
-            Ended::Turn(flight) => self.turn_ended(number, flight, now),
-            Ended::Failed(flight, error) => self.transaction_failed(number, flight, error, now),
-            Ended::CheckFailed(check, error) => self.plan_check_failed(number, check, error, now),
+            Ended::Turn(flight) => self.end_turn(index, flight, now),
+            Ended::Failed(flight, error) => self.handle_failure(index, flight, error, now),
+            Ended::CheckFailed(check, error) => self.handle_failed_check(index, check, error, now),
             Ended::Check(check, finding) => {
-                if let Some(session) = self.sessions.get_mut(number) {
-                    self.counts.checked(session, check, finding.map(|finding| *finding));
+                if let Some(session) = self.sessions.get_mut(index) {
+                    self.counts.note_check(session, check, finding.map(|finding| *finding));
                 }
-                self.check(number, check + 1, now);
+                self.check(index, check + 1, now);
             }
         }
     }
 
     /// Writes the pending bytes of a session to its socket.
-    fn flush(&mut self, number: usize) {
-        let Some(session) = self.sessions.get_mut(number) else {
+    fn flush(&mut self, index: usize) {
+        let Some(session) = self.sessions.get_mut(index) else {
             return;
         };
-        match self.transport.flush(number, session) {
+        match self.transport.flush(index, session) {
             Ok(Flushed::All | Flushed::Blocked) => {}
             // The replies and the error that the server sent before it closed the connection still count.
-            Ok(Flushed::PeerClosed) => self.serve(number, false, true),
-            Err(error) => self.connection_lost(number, *error),
+            Ok(Flushed::PeerClosed) => self.serve(index, false, true),
+            Err(error) => self.handle_lost_connection(index, *error),
         }
     }
 
     /// Resumes a session and sends its next messages.
-    fn resume(&mut self, number: usize, now: Nanos) {
-        self.advance(number, now);
-        self.flush(number);
+    fn resume(&mut self, index: usize, now: Nanos) {
+        self.advance(index, now);
+        self.flush(index);
     }
 
     /// Chooses and starts the next activity of a session. `now` is both the end of one transaction and the
     /// start of the next, so one clock read is enough.
-    fn advance(&mut self, number: usize, now: Nanos) {
+    fn advance(&mut self, index: usize, now: Nanos) {
         loop {
-            let Some(session) = self.sessions.get_mut(number) else {
+            let Some(session) = self.sessions.get_mut(index) else {
                 return;
             };
             if session.activity != Activity::Work {
@@ -321,11 +323,11 @@ impl<C: Clock> Worker<C> {
             let ended = now >= self.window.end();
             if !ended
                 && session.is_check_due(&self.window, now)
-                && *self.checking.get_or_insert(number) == number
+                && *self.checking.get_or_insert(index) == index
             {
                 // Transactions in flight must finish first.
                 if session.is_idle() {
-                    self.check(number, 0, now);
+                    self.check(index, 0, now);
                 }
                 return;
             }
@@ -333,7 +335,7 @@ impl<C: Clock> Worker<C> {
                 self.rules.reconnect_every.is_some_and(|every| session.since_connect >= every);
             if (connection_expired || session.moving_home) && !ended {
                 if session.is_idle() {
-                    self.replace_connection(number, true, now);
+                    self.replace_connection(index, true, now);
                 }
                 return;
             }
@@ -341,39 +343,39 @@ impl<C: Clock> Worker<C> {
                 return;
             }
             if !session.has_next() {
-                return self.finish_when_idle(number, now);
+                return self.finish_when_idle(index, now);
             }
             match self.starts.next(session, &self.window, &self.rules, now) {
                 Next::Start { intended, claimed } => match session.begin(intended, now, claimed) {
                     Ok(Begun::Sent) => {}
-                    Ok(Begun::NoMore) => return self.finish_when_idle(number, now),
+                    Ok(Begun::NoMore) => return self.finish_when_idle(index, now),
                     Ok(Begun::Interactive(continued)) => {
-                        return self.begun(number, continued, now);
+                        return self.handle_beginning(index, continued, now);
                     }
-                    Err(error) => self.fail(number, error, now),
+                    Err(error) => self.fail(index, error, now),
                 },
                 Next::Skip { is_measured, waited } => {
                     let operation = session.skip();
                     if is_measured {
-                        self.counts.report.recorder.unstarted(Fate::Skipped, waited, now);
-                        self.counts.skipped(session, operation, now);
+                        self.counts.report.recorder.record_unstarted(Fate::Skipped, waited, now);
+                        self.counts.count_skipped(session, operation, now);
                     }
                 }
-                Next::Wait { until } => return self.starts.park(number, session, until),
+                Next::Wait { until } => return self.starts.park(index, session, until),
                 Next::Parked => return,
-                Next::End => return self.finish_when_idle(number, now),
+                Next::End => return self.finish_when_idle(index, now),
             }
         }
     }
 
     /// Assigns the due starts to the waiting sessions.
     fn start_due(&mut self, now: Nanos) {
-        while let Some((number, due)) = self.starts.pop_due(now) {
+        while let Some((index, due)) = self.starts.pop_due(now) {
             // Read the clock again: the previous session's send took time.
             let now = self.clock.now();
-            if let Some(session) = self.sessions.get_mut(number) {
+            if let Some(session) = self.sessions.get_mut(index) {
                 session.parked = false;
-                self.resume(number, now);
+                self.resume(index, now);
             }
             if self.starts.is_begun()
                 && self.window.is_measured(now)
@@ -385,13 +387,13 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Checks the session's plans, beginning with number `check`, then resumes its work.
-    fn check(&mut self, number: usize, check: usize, now: Nanos) {
-        let Some(session) = self.sessions.get_mut(number) else {
+    fn check(&mut self, index: usize, check: usize, now: Nanos) {
+        let Some(session) = self.sessions.get_mut(index) else {
             return;
         };
         if check < session.checks() {
             if let Err(error) = session.start_check(check) {
-                self.fail(number, error, now);
+                self.fail(index, error, now);
             }
             return;
         }
@@ -400,28 +402,27 @@ impl<C: Clock> Worker<C> {
             Some(Moment::During) => Some(Moment::After),
             _ => None,
         };
-        self.checking.take_if(|checking| *checking == number);
-        self.advance(number, now);
+        self.checking.take_if(|checking| *checking == index);
+        self.advance(index, now);
     }
 
     /// Ends a session that starts no more transactions, after all replies and the last plan check.
-    fn finish_when_idle(&mut self, number: usize, now: Nanos) {
-        let Some(session) = self.sessions.get_mut(number).filter(|session| session.is_idle())
-        else {
+    fn finish_when_idle(&mut self, index: usize, now: Nanos) {
+        let Some(session) = self.sessions.get_mut(index).filter(|session| session.is_idle()) else {
             return;
         };
         if session.next_check.is_none() {
-            return self.end(number, now);
+            return self.end(index, now);
         }
         session.next_check = Some(Moment::After);
-        self.note_finished(number);
-        self.check(number, 0, now);
+        self.note_finished(index);
+        self.check(index, 0, now);
     }
 
     /// Records that the last transaction of a session has ended, and notifies the main thread if it was the
     /// last one of the worker.
-    fn note_finished(&mut self, number: usize) {
-        if let Some(session) = self.sessions.get_mut(number)
+    fn note_finished(&mut self, index: usize) {
+        if let Some(session) = self.sessions.get_mut(index)
             && !std::mem::replace(&mut session.finished, true)
         {
             self.unfinished -= 1;
@@ -433,14 +434,14 @@ impl<C: Clock> Worker<C> {
 
     /// Ends the sessions that wait for a start or a connection, after the end of the measurement.
     fn begin_drain(&mut self, now: Nanos) {
-        for number in 0..self.sessions.len() {
-            let Some(session) = self.sessions.get_mut(number) else {
+        for index in 0..self.sessions.len() {
+            let Some(session) = self.sessions.get_mut(index) else {
                 continue;
             };
             session.parked = false;
             match session.activity {
-                Activity::Work => self.resume(number, now),
-                Activity::Connect => self.end(number, now),
+                Activity::Work => self.resume(index, now),
+                Activity::Connect => self.end(index, now),
                 _ => {}
             }
         }
@@ -451,15 +452,15 @@ impl<C: Clock> Worker<C> {
         if !self.reconnects.have_nodes_changed() || self.counts.is_draining {
             return;
         }
-        for number in 0..self.sessions.len() {
-            if let Some(session) = self.sessions.get_mut(number)
+        for index in 0..self.sessions.len() {
+            if let Some(session) = self.sessions.get_mut(index)
                 && session.is_connected()
                 && self.reconnects.should_move(session)
             {
                 session.moving_home = true;
                 // Transactions in flight must finish first.
                 if session.is_idle() {
-                    self.resume(number, now);
+                    self.resume(index, now);
                 }
             }
         }
@@ -467,21 +468,21 @@ impl<C: Clock> Worker<C> {
 
     /// Closes the connection of a session and requests a new one: `planned`, after the configured number of transactions
     /// or to move to the home node, or because it was lost.
-    fn replace_connection(&mut self, number: usize, planned: bool, now: Nanos) {
-        let Some(session) = self.sessions.get_mut(number) else {
+    fn replace_connection(&mut self, index: usize, planned: bool, now: Nanos) {
+        let Some(session) = self.sessions.get_mut(index) else {
             return;
         };
-        self.transport.detach(number, session);
+        self.transport.detach(index, session);
         session.detach();
-        if let Err(error) = self.reconnects.request(number, session, planned) {
-            self.fail(number, SessionError::client("cannot reconnect", &error), now);
+        if let Err(error) = self.reconnects.request(index, session, planned) {
+            self.fail(index, SessionError::client("cannot reconnect", &error), now);
         }
     }
 
     /// Attaches the connections that the connectors have opened to their sessions.
     fn attach_reopened(&mut self, now: Nanos) {
-        while let Ok(Reopened { number, planned, result }) = self.reconnects.reopened.try_recv() {
-            let Some(session) = self.sessions.get_mut(number) else {
+        while let Ok(Reopened { index, planned, result }) = self.reconnects.reopened.try_recv() {
+            let Some(session) = self.sessions.get_mut(index) else {
                 continue;
             };
             // The session has ended in the meantime.
@@ -491,25 +492,25 @@ impl<C: Clock> Worker<C> {
             let mut opened = match result {
                 Ok(opened) => opened,
                 Err(_) if now >= self.window.end() => {
-                    self.end(number, now);
+                    self.end(index, now);
                     continue;
                 }
                 Err(error) => {
                     let (sqlstate, message) = (error.sqlstate(), error.to_string());
-                    self.fail(number, SessionError::Reconnect { sqlstate, message }, now);
+                    self.fail(index, SessionError::Reconnect { sqlstate, message }, now);
                     continue;
                 }
             };
             merge(&mut self.counts.report.findings, std::mem::take(&mut opened.findings));
-            self.counts.reconnected(opened.node, opened.took, planned, now);
+            self.counts.count_reconnect(opened.node, opened.took, planned, now);
             session.attach(opened);
             // The home node may have come back while the session was connecting.
             session.moving_home = self.reconnects.should_move(session);
-            match self.transport.register(number, session) {
-                Ok(()) => self.resume(number, now),
+            match self.transport.register(index, session) {
+                Ok(()) => self.resume(index, now),
                 Err(error) => {
                     let error = SessionError::client("cannot wait for replies", &error);
-                    self.fail(number, error, now);
+                    self.fail(index, error, now);
                 }
             }
         }

@@ -14,33 +14,33 @@ use riops_wire::sqlstate::SqlState;
 
 impl<C: Clock> Worker<C> {
     /// Counts a transaction that the server acknowledged.
-    pub(super) fn succeeded(&mut self, number: usize, flight: Box<InFlight>, now: Nanos) {
+    pub(super) fn count_success(&mut self, index: usize, flight: Box<InFlight>, now: Nanos) {
         if self.counts.is_interval_over(now) {
             self.note_time(now);
         }
-        if let Some(session) = self.sessions.get_mut(number) {
-            self.counts.success(session, &flight, now);
+        if let Some(session) = self.sessions.get_mut(index) {
+            self.counts.count_success(session, &flight, now);
             session.recycle(flight);
         }
     }
 
     /// Counts a transaction that failed or, with `unknown`, may still have been committed.
-    pub(super) fn lose(&mut self, number: usize, flight: Box<InFlight>, unknown: bool, now: Nanos) {
-        if let Some(session) = self.sessions.get_mut(number) {
-            self.counts.lost(session, &flight, unknown, now);
+    pub(super) fn lose(&mut self, index: usize, flight: Box<InFlight>, unknown: bool, now: Nanos) {
+        if let Some(session) = self.sessions.get_mut(index) {
+            self.counts.count_lost(session, &flight, unknown, now);
             session.recycle(flight);
         }
     }
 
     /// Retries a transaction that the server answered with an error, or counts it as failed.
-    pub(super) fn transaction_failed(
+    pub(super) fn handle_failure(
         &mut self,
-        number: usize,
+        index: usize,
         mut flight: Box<InFlight>,
         error: Box<ServerError>,
         now: Nanos,
     ) {
-        let Some(session) = self.sessions.get_mut(number) else {
+        let Some(session) = self.sessions.get_mut(index) else {
             return;
         };
         let is_listed = self.rules.retried.contains(&error.sqlstate);
@@ -65,7 +65,7 @@ impl<C: Clock> Worker<C> {
         };
         // A retried insert whose rows exist already would fail again, so the statement is skipped.
         if flight.tx.is_autocommit() && is_listed {
-            return self.skip_statement(number, flight, &error, now);
+            return self.skip_statement(index, flight, &error, now);
         }
         session.note_error(&flight, &error, retry);
         // An error that stops the run counts even during the warm-up. Errors during its drain do not count.
@@ -77,10 +77,10 @@ impl<C: Clock> Worker<C> {
             self.counts.report.unsuccessful += 1;
             flight.retries += 1;
             if self.rules.errors.redraw {
-                self.counts.redrawn(&flight);
+                self.counts.count_redrawn(&flight);
             }
-            self.retries.postpone(number, session, flight, now);
-            return self.advance(number, now);
+            self.retries.postpone(index, session, flight, now);
+            return self.advance(index, now);
         }
         // As in pgbench, the log has no line for the transaction in which a client is aborted.
         let is_aborted = !retryable && on_error != OnError::Continue;
@@ -88,75 +88,75 @@ impl<C: Clock> Worker<C> {
             self.counts.log_failure(session, &flight, error.sqlstate, now);
         }
         if !stop && !retryable && on_error == OnError::EndSession {
-            self.counts.ended(session, &flight, &error);
-            self.lose(number, flight, unknown, now);
-            self.lose_in_flight(number, now);
-            return self.end(number, now);
+            self.counts.note_ended_session(session, &flight, &error);
+            self.lose(index, flight, unknown, now);
+            self.lose_in_flight(index, now);
+            return self.end(index, now);
         }
-        self.lose(number, flight, unknown, now);
+        self.lose(index, flight, unknown, now);
         if stop {
-            self.fail(number, SessionError::Server(error), now);
+            self.fail(index, SessionError::Server(error), now);
         } else {
-            self.advance(number, now);
+            self.advance(index, now);
         }
     }
 
     /// Continues after the failed statement of a transaction whose statements commit separately.
     fn skip_statement(
         &mut self,
-        number: usize,
+        index: usize,
         mut flight: Box<InFlight>,
         error: &ServerError,
         now: Nanos,
     ) {
-        let Some(session) = self.sessions.get_mut(number) else {
+        let Some(session) = self.sessions.get_mut(index) else {
             return;
         };
         if self.window.is_measured(now) {
             self.counts.error(session, error.sqlstate, error, now);
         }
         if !flight.skip_step() {
-            self.succeeded(number, flight, now);
-            return self.advance(number, now);
+            self.count_success(index, flight, now);
+            return self.advance(index, now);
         }
         if let Err(error) = session.queue(flight, now) {
-            self.connection_lost(number, error);
+            self.handle_lost_connection(index, error);
         }
     }
 
     /// Resends the transactions whose backoff has expired, and continues those that have slept.
     pub(super) fn resend_due(&mut self, now: Nanos) {
-        while let Some((number, transaction)) = self.retries.pop_due(now) {
-            let Some(session) = self.sessions.get_mut(number) else {
+        while let Some((index, transaction)) = self.retries.pop_due(now) {
+            let Some(session) = self.sessions.get_mut(index) else {
                 continue;
             };
-            if session.paused.as_ref().is_some_and(|flight| flight.number == transaction) {
-                self.wake(number, now, None);
+            if session.paused.as_ref().is_some_and(|flight| flight.id == transaction) {
+                self.wake(index, now, None);
             } else if session.activity == Activity::Connect {
-                self.retries.postpone_again(number, transaction, now);
+                self.retries.postpone_again(index, transaction, now);
             } else if let Some(flight) = session.take_postponed(transaction) {
                 if flight.tx.is_interactive() {
                     let repeated = session.repeat(flight, now);
-                    self.continued(number, repeated, now);
+                    self.handle_continuation(index, repeated, now);
                 } else if let Err(error) = session.resend(flight, self.rules.errors.redraw, now) {
-                    self.connection_lost(number, error);
+                    self.handle_lost_connection(index, error);
                     continue;
                 }
-                self.flush(number);
+                self.flush(index);
             }
         }
     }
 
     /// Handles an error of an EXPLAIN. Skips the check if the error is retryable or `--on-error continue` is
     /// set, otherwise ends the run. A check without an expected access path is only noted.
-    pub(super) fn plan_check_failed(
+    pub(super) fn handle_failed_check(
         &mut self,
-        number: usize,
+        index: usize,
         check: usize,
         error: Box<ServerError>,
         now: Nanos,
     ) {
-        let Some(session) = self.sessions.get_mut(number) else {
+        let Some(session) = self.sessions.get_mut(index) else {
             return;
         };
         let executed = session.executed(check);
@@ -166,25 +166,25 @@ impl<C: Clock> Worker<C> {
             && error.sqlstate == SqlState::INVALID_STATEMENT_NAME
             && executed.forget_name()
         {
-            return self.check(number, check, now);
+            return self.check(index, check, now);
         }
-        self.counts.checked(session, check, Err(format!("EXPLAIN failed: {error}")));
+        self.counts.note_check(session, check, Err(format!("EXPLAIN failed: {error}")));
         if !is_observed {
             self.counts.error(session, error.sqlstate, &error, now);
             let retryable = error.is_retryable() || session.dialect.is_failed_request(&error);
             if !retryable && self.rules.errors.on_error != OnError::Continue {
                 let statement = session.checked_statement(check).unwrap_or_default();
-                return self.fail(number, SessionError::Explain { statement, error }, now);
+                return self.fail(index, SessionError::Explain { statement, error }, now);
             }
         }
-        self.check(number, check + 1, now);
+        self.check(index, check + 1, now);
     }
 
     /// Counts the transactions in flight on a lost connection and requests a new connection. An error of the client ends
     /// the run.
-    pub(super) fn connection_lost(&mut self, number: usize, error: SessionError) {
+    pub(super) fn handle_lost_connection(&mut self, index: usize, error: SessionError) {
         let now = self.clock.now();
-        let Some(session) = self.sessions.get(number).filter(|session| session.is_connected())
+        let Some(session) = self.sessions.get(index).filter(|session| session.is_connected())
         else {
             return;
         };
@@ -194,25 +194,25 @@ impl<C: Clock> Worker<C> {
             _ => false,
         };
         if stop || (self.rules.exact && !session.is_idle()) {
-            return self.fail(number, error, now);
+            return self.fail(index, error, now);
         }
         if self.window.is_measured(now) {
             self.counts.error(session, error.sqlstate(), &error, now);
         }
-        self.lose_in_flight(number, now);
+        self.lose_in_flight(index, now);
         if now >= self.window.end() {
-            self.end(number, now);
+            self.end(index, now);
         } else {
-            self.replace_connection(number, false, now);
+            self.replace_connection(index, false, now);
         }
     }
 
-    fn lose_in_flight(&mut self, number: usize, now: Nanos) {
-        self.checking.take_if(|checking| *checking == number);
-        let Some(session) = self.sessions.get_mut(number) else {
+    fn lose_in_flight(&mut self, index: usize, now: Nanos) {
+        self.checking.take_if(|checking| *checking == index);
+        let Some(session) = self.sessions.get_mut(index) else {
             return;
         };
-        self.transport.detach(number, session);
+        self.transport.detach(index, session);
         // The server has already rejected the first one, so its outcome is known.
         let rejected = session.take_rejected();
         let lost = session.detach();
@@ -225,31 +225,31 @@ impl<C: Clock> Worker<C> {
         for (position, flight) in lost.into_iter().enumerate() {
             let answered = position == 0 && rejected.is_some();
             let unknown = !answered && self.counts.changes_rows(&flight);
-            self.lose(number, flight, unknown, now);
+            self.lose(index, flight, unknown, now);
         }
         // Everything that it has sent is answered.
         if let Some(flight) = paused {
-            self.lose(number, flight, false, now);
+            self.lose(index, flight, false, now);
         }
     }
 
     /// Ends a session for good.
-    pub(super) fn end(&mut self, number: usize, now: Nanos) {
-        self.note_finished(number);
-        let Some(session) = self.sessions.get_mut(number) else {
+    pub(super) fn end(&mut self, index: usize, now: Nanos) {
+        self.note_finished(index);
+        let Some(session) = self.sessions.get_mut(index) else {
             return;
         };
-        self.transport.detach(number, session);
+        self.transport.detach(index, session);
         session.end();
         self.active -= 1;
         for flight in std::mem::take(&mut session.postponed) {
-            self.lose(number, flight, false, now);
+            self.lose(index, flight, false, now);
         }
     }
 
     /// Ends a session with an error, and with it the measurement.
-    pub(super) fn fail(&mut self, number: usize, error: SessionError, now: Nanos) {
-        let Some(session) = self.sessions.get(number) else {
+    pub(super) fn fail(&mut self, index: usize, error: SessionError, now: Nanos) {
+        let Some(session) = self.sessions.get(index) else {
             return;
         };
         if session.activity == Activity::Ended {
@@ -264,16 +264,16 @@ impl<C: Clock> Worker<C> {
         if !is_uncounted {
             self.counts.error(session, error.sqlstate(), &error, now);
         }
-        self.lose_in_flight(number, now);
-        self.end(number, now);
+        self.lose_in_flight(index, now);
+        self.end(index, now);
         self.counts.report.failure.get_or_insert(error);
         self.window.fail(now);
     }
 
     pub(super) fn fail_all(&mut self, error: &SessionError) {
         let now = self.clock.now();
-        for number in 0..self.sessions.len() {
-            self.fail(number, error.clone(), now);
+        for index in 0..self.sessions.len() {
+            self.fail(index, error.clone(), now);
         }
     }
 }

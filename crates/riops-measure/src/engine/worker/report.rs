@@ -156,6 +156,11 @@ pub struct WorkerReport {
 }
 
 impl WorkerReport {
+    /// Returns the number of transactions whose outcome is unknown, in all phases.
+    pub fn unknown_transactions(&self) -> u64 {
+        self.acknowledged.iter().map(|operation| operation.transactions_unknown).sum()
+    }
+
     pub(in crate::engine) fn new(
         recorder: Recorder,
         operations: usize,
@@ -213,7 +218,7 @@ impl WorkerReport {
     }
 
     /// Records the finding of a plan check, or why it has no verdict.
-    pub(in crate::engine) fn checked(
+    pub(in crate::engine) fn note_check(
         &mut self,
         statement: String,
         moment: Moment,

@@ -23,7 +23,7 @@ const BACKOFF_MIN: Nanos = Nanos(1_000_000);
 const BACKOFF_MAX: Nanos = Nanos(100_000_000);
 
 pub(in crate::engine) struct Retries {
-    /// The end of each wait, with the numbers of the session and of its transaction, which may have been lost since then.
+    /// The end of each wait, with the position of the session and the id of its transaction, which may have been lost since then.
     waiting: BinaryHeap<Reverse<(Nanos, usize, u64)>>,
     rng: Xoshiro256PlusPlus,
     /// Whether a transaction is retried without a backoff.
@@ -38,37 +38,37 @@ impl Retries {
     /// Postpones the next attempt of a transaction by its backoff.
     pub(super) fn postpone(
         &mut self,
-        number: usize,
+        index: usize,
         session: &mut Session,
         flight: Box<InFlight>,
         now: Nanos,
     ) {
         if self.at_once {
-            self.wake_at(now, number, flight.number);
+            self.wake_at(now, index, flight.id);
             return session.postponed.push_back(flight);
         }
         let doubled = BACKOFF_MIN.0.saturating_mul(1 << flight.retries.min(20)) / 2;
         let backoff = doubled.min(BACKOFF_MAX.0);
         // Jitter: transactions that conflicted must not be retried at the same time.
         let due = now.after(Nanos(self.rng.random_range(backoff / 2..=backoff + backoff / 2)));
-        self.wake_at(due, number, flight.number);
+        self.wake_at(due, index, flight.id);
         session.postponed.push_back(flight);
     }
 
     /// Postpones it again: its session has no connection yet.
-    pub(super) fn postpone_again(&mut self, number: usize, transaction: u64, now: Nanos) {
-        self.wake_at(now.after(BACKOFF_MAX), number, transaction);
+    pub(super) fn postpone_again(&mut self, index: usize, transaction: u64, now: Nanos) {
+        self.wake_at(now.after(BACKOFF_MAX), index, transaction);
     }
 
     /// Continues a transaction of a session at this time.
-    pub(super) fn wake_at(&mut self, due: Nanos, number: usize, transaction: u64) {
-        self.waiting.push(Reverse((due, number, transaction)));
+    pub(super) fn wake_at(&mut self, due: Nanos, index: usize, transaction: u64) {
+        self.waiting.push(Reverse((due, index, transaction)));
     }
 
-    /// Returns the numbers of a session and of its transaction whose wait is over.
+    /// Returns the position of a session and the id of its transaction whose wait is over.
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(usize, u64)> {
         self.due().filter(|due| *due <= now)?;
-        self.waiting.pop().map(|Reverse((_, number, transaction))| (number, transaction))
+        self.waiting.pop().map(|Reverse((_, index, transaction))| (index, transaction))
     }
 
     /// Returns the end of the next wait.
@@ -104,15 +104,10 @@ impl Reconnects {
     }
 
     /// Requests a new connection. `planned`: riops closed the previous one on purpose.
-    pub(super) fn request(
-        &self,
-        number: usize,
-        session: &Session,
-        planned: bool,
-    ) -> io::Result<()> {
+    pub(super) fn request(&self, index: usize, session: &Session, planned: bool) -> io::Result<()> {
         self.connectors.request(ConnectRequest {
-            number,
-            session: session.number,
+            index,
+            session: session.id,
             left: session.node,
             setup: Arc::clone(&session.setup),
             planned,
@@ -130,6 +125,6 @@ impl Reconnects {
 
     /// Returns whether a session must reconnect to its home node.
     pub(super) fn should_move(&self, session: &Session) -> bool {
-        self.rebalance && self.nodes.should_move(session.number, session.node)
+        self.rebalance && self.nodes.should_move(session.id, session.node)
     }
 }

@@ -9,8 +9,8 @@ use crate::workload::turn::{ShellCommand, ShellOutput};
 
 /// A command that has ended.
 pub(super) struct Done {
-    /// Number of the session.
-    pub(super) number: usize,
+    /// Position of the session at its worker.
+    pub(super) index: usize,
     /// Number of its transaction in the session.
     pub(super) transaction: u64,
     pub(super) output: ShellOutput,
@@ -33,7 +33,7 @@ impl Shell {
     /// Starts a command.
     pub(super) fn start(
         &mut self,
-        number: usize,
+        index: usize,
         transaction: u64,
         command: ShellCommand,
     ) -> std::io::Result<()> {
@@ -41,7 +41,7 @@ impl Shell {
         std::thread::Builder::new().name("riops-shell".to_owned()).spawn(move || {
             let output = output_of(&command);
             // Fails only if the worker has exited.
-            let _ = done.send(Done { number, transaction, output });
+            let _ = done.send(Done { index, transaction, output });
             let _ = waker.wake();
         })?;
         self.running += 1;

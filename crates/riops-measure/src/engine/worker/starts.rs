@@ -13,7 +13,7 @@ use super::report::Starts;
 use crate::metrics::{Fate, Recorder};
 use riops_model::plan::{ErrorPolicy, LatencyLimit, Plan};
 use riops_model::units::Nanos;
-use riops_model::units::format::whole;
+use riops_model::units::format::nearest_integer;
 
 /// Settings of a plan that apply to the transaction loop.
 #[derive(Debug, Clone)]
@@ -29,10 +29,10 @@ pub(in crate::engine) struct Rules {
 }
 
 impl Rules {
-    pub(in crate::engine) fn of(plan: &Plan, exact: bool, retried: Vec<SqlState>) -> Self {
+    pub(in crate::engine) fn new(plan: &Plan, exact: bool, retried: Vec<SqlState>) -> Self {
         let (late_after, skip_late) = match plan.latency_limit {
             None => (Nanos::MAX, false),
-            Some(LatencyLimit { limit_s, skip }) => (Nanos(whole(limit_s * 1e9)), skip),
+            Some(LatencyLimit { limit_s, skip }) => (Nanos(nearest_integer(limit_s * 1e9)), skip),
         };
         let (errors, reconnect_every) = (plan.errors, plan.reconnect_every);
         Self { errors, reconnect_every, exact, retried, late_after, skip_late }
@@ -130,10 +130,10 @@ impl StartQueue {
     }
 
     /// Lets a session wait for the start that it has claimed.
-    pub(super) fn park(&mut self, number: usize, session: &mut Session, until: Nanos) {
+    pub(super) fn park(&mut self, index: usize, session: &mut Session, until: Nanos) {
         session.parked = true;
         let position = self.parked.partition_point(|(_, start)| *start <= until);
-        self.parked.insert(position, (number, until));
+        self.parked.insert(position, (index, until));
     }
 
     /// Returns the next start that a session waits for.
@@ -145,9 +145,9 @@ impl StartQueue {
     /// resumed.
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(usize, Nanos)> {
         self.awaited().filter(|&start| start <= now)?;
-        let (number, start) = self.parked.pop_front()?;
+        let (index, start) = self.parked.pop_front()?;
         self.claimed = Some(start);
-        Some((number, start))
+        Some((index, start))
     }
 
     /// Returns whether the resumed session has begun its start. If not, passes the start to the session that waits for
@@ -191,7 +191,7 @@ impl StartQueue {
             ..Starts::default()
         };
         // A run that stops by count has one intended start per claimed transaction.
-        if !window.ended_by_count() {
+        if !window.has_ended_by_count() {
             let parked = self.parked.drain(..).map(|(_, start)| start);
             add_waiting(parked.filter(|start| *start < end), window, end, &mut starts, recorder);
         }
@@ -206,7 +206,7 @@ pub(in crate::engine) fn add_unclaimed(
     starts: &mut Starts,
     recorder: &mut Recorder,
 ) {
-    if !window.ended_by_count() {
+    if !window.has_ended_by_count() {
         let end = window.end();
         let waiting = std::iter::from_fn(|| unclaimed.claim_before(end));
         add_waiting(waiting, window, end, starts, recorder);
@@ -223,6 +223,6 @@ fn add_waiting(
 ) {
     for start in waiting.filter(|start| *start >= window.measure_start()) {
         starts.add_waiting(end.since(start));
-        recorder.unstarted(Fate::NotStarted, end.since(start), end);
+        recorder.record_unstarted(Fate::NotStarted, end.since(start), end);
     }
 }

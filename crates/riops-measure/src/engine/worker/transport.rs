@@ -52,19 +52,19 @@ impl Transport {
 
     pub(super) fn start(&mut self, sessions: &mut [Session]) -> io::Result<()> {
         self.alarm = Some(Alarm::new(self.poll.registry(), ALARM)?);
-        (0..).zip(sessions).try_for_each(|(number, session)| self.register(number, session))
+        (0..).zip(sessions).try_for_each(|(index, session)| self.register(index, session))
     }
 
     /// Registers the socket of a session, with the ring if there is one and the socket has no TLS.
-    pub(super) fn register(&mut self, number: usize, session: &mut Session) -> io::Result<()> {
+    pub(super) fn register(&mut self, index: usize, session: &mut Session) -> io::Result<()> {
         if let (Some(ring), Some(socket)) = (&mut self.ring, session.plain_socket()) {
-            ring.attach(slot(number), socket)?;
+            ring.attach(slot(index), socket)?;
             session.is_on_ring = true;
             return Ok(());
         }
         match session.descriptor() {
             Some(socket) => {
-                let (socket, token) = (&mut SourceFd(&socket), Token(number));
+                let (socket, token) = (&mut SourceFd(&socket), Token(index));
                 self.poll.registry().register(socket, token, Interest::READABLE)
             }
             None => Ok(()),
@@ -72,12 +72,12 @@ impl Transport {
     }
 
     /// Takes the socket of a session from the ring, before it is closed.
-    pub(super) fn detach(&mut self, number: usize, session: &mut Session) {
+    pub(super) fn detach(&mut self, index: usize, session: &mut Session) {
         if let Some(ring) = &mut self.ring
             && std::mem::take(&mut session.is_on_ring)
         {
             // If it fails, the socket stays open until the end of the stage.
-            let _ = ring.detach(slot(number));
+            let _ = ring.detach(slot(index));
         }
     }
 
@@ -138,17 +138,17 @@ impl Transport {
     #[inline]
     pub(super) fn flush(
         &mut self,
-        number: usize,
+        index: usize,
         session: &mut Session,
     ) -> Result<Flushed, Box<SessionError>> {
         let outlet = match &mut self.ring {
-            Some(ring) if session.is_on_ring => Outlet::Ring(ring, slot(number)),
+            Some(ring) if session.is_on_ring => Outlet::Ring(ring, slot(index)),
             _ => Outlet::Socket,
         };
         let flushed = session.flush(outlet)?;
         // The ring reports when it accepts more.
         if flushed == Flushed::Blocked && !session.is_on_ring {
-            self.watch_writable(number, session, true)?;
+            self.watch_writable(index, session, true)?;
         }
         Ok(flushed)
     }
@@ -156,7 +156,7 @@ impl Transport {
     /// Sets whether the poller reports that the socket of a session accepts bytes.
     pub(super) fn watch_writable(
         &self,
-        number: usize,
+        index: usize,
         session: &Session,
         enabled: bool,
     ) -> Result<(), Box<SessionError>> {
@@ -166,16 +166,16 @@ impl Transport {
         let interest =
             if enabled { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
         let registered =
-            self.poll.registry().reregister(&mut SourceFd(&socket), Token(number), interest);
+            self.poll.registry().reregister(&mut SourceFd(&socket), Token(index), interest);
         let task = "cannot wait for a free send buffer";
         registered.map_err(|error| SessionError::client(task, &error).into())
     }
 
     /// Lets a session read more after the other sessions have been served.
-    pub(super) fn read_later(&mut self, number: usize, session: &mut Session) {
+    pub(super) fn read_later(&mut self, index: usize, session: &mut Session) {
         if session.is_connected() {
             session.unread = true;
-            self.unread.push_back(number);
+            self.unread.push_back(index);
         }
     }
 }

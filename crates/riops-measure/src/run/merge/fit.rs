@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use riops_model::plan::{Drain, Plan};
 use riops_model::record::{AgentRecord, HistogramError, Record, StageRecord};
-use riops_model::units::{duration_us, whole};
+use riops_model::units::{duration_us, nearest_integer};
 
 /// Fields of a plan that may differ between the clients.
 const OWN_FIELDS: [&str; 12] = [
@@ -64,11 +64,14 @@ impl Part {
     }
 
     /// Returns the part of a client that only its record describes. Its number comes from its share, otherwise from
-    /// `number`.
-    pub fn of(number: u32, record: Record) -> Self {
-        let number = record.plan.share.map_or(number, |share| share.agent);
+    /// `position`.
+    pub fn from_record(position: u32, record: Record) -> Self {
+        let agent = record.plan.share.map_or(position, |share| share.agent);
         let host = record.client.machine.host.clone();
-        Self { agent: AgentRecord { number, host, ..AgentRecord::default() }, record: Some(record) }
+        Self {
+            agent: AgentRecord { number: agent, host, ..AgentRecord::default() },
+            record: Some(record),
+        }
     }
 }
 
@@ -107,7 +110,8 @@ pub(super) fn require_fit(records: &[&Record]) -> Result<(), MergeError> {
         if let Some((what, one, two)) = differing {
             return unfit(format!("the {what} of {} is {one}, of {} {two}", first.id, other.id));
         }
-        let dataset = |record: &Record| record.target.dataset.as_ref().map(|each| each.id.clone());
+        let dataset =
+            |record: &Record| record.target.dataset.as_ref().map(|dataset| dataset.id.clone());
         if dataset(first) != dataset(other) {
             return unfit(format!("{} and {} used different datasets", first.id, other.id));
         }
@@ -210,7 +214,7 @@ impl Window {
     ///
     /// # Errors
     /// [`MergeError::Unfit`] if no time is common to all.
-    pub(super) fn of(stages: &[&StageRecord], plan: &Plan) -> Result<Self, MergeError> {
+    pub(super) fn from_stages(stages: &[&StageRecord], plan: &Plan) -> Result<Self, MergeError> {
         let starts = stages.iter().map(|stage| {
             let at = stage.started_at.map(|at| at.as_nanosecond() as f64 / 1e9);
             let missing = || format!("stage {} has no start time", stage.name);
@@ -260,10 +264,11 @@ impl Window {
     /// Returns the start of the common window in a series with intervals of this length: the number of intervals that each
     /// client had before.
     pub(super) fn intervals_before(&self, interval_s: f64) -> Vec<usize> {
-        let number = |before: &f64| whole(before / interval_s.max(f64::MIN_POSITIVE));
+        let count_before =
+            |before: &f64| nearest_integer(before / interval_s.max(f64::MIN_POSITIVE));
         self.before_s
             .iter()
-            .map(|each| usize::try_from(number(each)).unwrap_or(usize::MAX))
+            .map(|before| usize::try_from(count_before(before)).unwrap_or(usize::MAX))
             .collect()
     }
 }
@@ -281,20 +286,20 @@ mod tests {
 
     fn window(stages: &[StageRecord], stop: Stop) -> Result<Window, MergeError> {
         let stages: Vec<_> = stages.iter().collect();
-        Window::of(&stages, &Plan { stop, ..Plan::default() })
+        Window::from_stages(&stages, &Plan { stop, ..Plan::default() })
     }
 
     #[test]
-    fn windows_that_differ_by_little_are_one() {
+    fn treats_windows_that_differ_by_little_as_one() {
         let duration = Stop::DurationS(10.0);
-        let found = window(&[stage(100.0, 10.0), stage(100.02, 10.0)], duration).unwrap();
-        assert!(found.is_one());
-        assert!((found.seconds() - 10.0).abs() < 1e-6);
-        let found = window(&[stage(100.0, 10.0), stage(102.0, 10.0)], duration).unwrap();
-        assert!(!found.is_one());
-        assert!((found.common_share() - 8.0 / 12.0).abs() < 1e-6);
-        assert!((found.seconds() - 8.0).abs() < 1e-6);
-        assert_eq!(found.intervals_before(1.0), [2, 0]);
+        let common_window = window(&[stage(100.0, 10.0), stage(100.02, 10.0)], duration).unwrap();
+        assert!(common_window.is_one());
+        assert!((common_window.seconds() - 10.0).abs() < 1e-6);
+        let common_window = window(&[stage(100.0, 10.0), stage(102.0, 10.0)], duration).unwrap();
+        assert!(!common_window.is_one());
+        assert!((common_window.common_share() - 8.0 / 12.0).abs() < 1e-6);
+        assert!((common_window.seconds() - 8.0).abs() < 1e-6);
+        assert_eq!(common_window.intervals_before(1.0), [2, 0]);
         let apart = window(&[stage(100.0, 10.0), stage(110.5, 10.0)], duration).unwrap_err();
         assert!(apart.to_string().contains("one ended 500 ms before another"), "{apart}");
     }
@@ -302,8 +307,8 @@ mod tests {
     #[test]
     fn clients_that_end_by_count_may_end_at_different_times() {
         let stages = [stage(100.0, 10.0), stage(100.0, 7.0)];
-        let found = window(&stages, Stop::Transactions(100)).unwrap();
-        assert!(found.is_one());
-        assert!((found.seconds() - 10.0).abs() < 1e-6);
+        let common_window = window(&stages, Stop::Transactions(100)).unwrap();
+        assert!(common_window.is_one());
+        assert!((common_window.seconds() - 10.0).abs() < 1e-6);
     }
 }

@@ -6,16 +6,16 @@
 
 /// Adds these fields of another value to the fields of a sum.
 macro_rules! add {
-    ($sum:ident, $each:expr, $($field:ident),+ $(,)?) => {
-        { $($sum.$field += $each.$field;)+ }
+    ($sum:ident, $value:expr, $($field:ident),+ $(,)?) => {
+        { $($sum.$field += $value.$field;)+ }
     };
 }
 
 /// Returns the sum of these fields over the values that have the part.
 macro_rules! total {
     ($values:ident, $part:ident: $($field:ident),+) => {
-        $values.iter().filter_map(|each| each.$part).reduce(|mut sum, each| {
-            add!(sum, each, $($field),+);
+        $values.iter().filter_map(|value| value.$part).reduce(|mut sum, value| {
+            add!(sum, value, $($field),+);
             sum
         })
     };
@@ -37,15 +37,19 @@ use riops_model::record::{
     AgentPoint, AgentRecord, AgentStage, Check, Point, Record, StageRecord, Status, Verdict,
 };
 
-/// Merges runs that took place at the same time. `whole` is the plan that they share, with its thresholds; without it, the
-/// sessions and rates of their plans are added.
+/// Merges runs that took place at the same time. `full_plan` is the plan that they share, with its thresholds; without it,
+/// the sessions and rates of their plans are added.
 ///
 /// # Errors
 /// [`MergeError::Unfit`] if the runs are not parts of one load: their plans, servers or datasets differ, or they did not
 /// take place at the same time.
-pub fn merge(id: Uuid, mut parts: Vec<Part>, whole: Option<&Plan>) -> Result<Record, MergeError> {
+pub fn merge(
+    id: Uuid,
+    mut parts: Vec<Part>,
+    full_plan: Option<&Plan>,
+) -> Result<Record, MergeError> {
     parts.sort_by_key(|part| part.agent.number);
-    if whole.is_some() {
+    if full_plan.is_some() {
         // Runs that are given by hand are complete, or refused.
         parts.iter_mut().for_each(Part::leave_out_unmeasured);
     }
@@ -54,14 +58,18 @@ pub fn merge(id: Uuid, mut parts: Vec<Part>, whole: Option<&Plan>) -> Result<Rec
         return Err(MergeError::Unfit("no client has a result".to_owned()));
     };
     fit::require_fit(&records)?;
-    let plan = whole.cloned().unwrap_or_else(|| plan_of_all(&records));
+    let plan = full_plan.cloned().unwrap_or_else(|| plan_of_all(&records));
     let mut merged = Record {
         id,
-        started_at: records.iter().map(|each| each.started_at).min().unwrap_or(first.started_at),
+        started_at: records
+            .iter()
+            .map(|record| record.started_at)
+            .min()
+            .unwrap_or(first.started_at),
         label: plan.label.clone(),
         tags: plan.tags.clone(),
         status: worst(&records),
-        failure: records.iter().find_map(|each| each.failure.clone()),
+        failure: records.iter().find_map(|record| record.failure.clone()),
         agents: Vec::new(),
         stages: Vec::new(),
         accesses: Vec::new(),
@@ -72,7 +80,7 @@ pub fn merge(id: Uuid, mut parts: Vec<Part>, whole: Option<&Plan>) -> Result<Rec
         plan,
         ..(*first).clone()
     };
-    merged.client.workers = records.iter().map(|each| each.client.workers).sum();
+    merged.client.workers = records.iter().map(|record| record.client.workers).sum();
     let lengths = || records.iter().map(|record| record.stages.len());
     let common = lengths().min().unwrap_or(0);
     if lengths().any(|length| length > common) {
@@ -81,11 +89,11 @@ pub fn merge(id: Uuid, mut parts: Vec<Part>, whole: Option<&Plan>) -> Result<Rec
         ));
     }
     let mut judge = verdict::Judge::new(&parts, &mut merged);
-    for number in 0..common {
+    for position in 0..common {
         let stages: Vec<&StageRecord> =
-            records.iter().filter_map(|record| record.stages.get(number)).collect();
+            records.iter().filter_map(|record| record.stages.get(position)).collect();
         let plan = &judge.merged.plan;
-        let window = fit::Window::of(&stages, plan)?;
+        let window = fit::Window::from_stages(&stages, plan)?;
         let stage = stage::merged(&stages, &window, plan)?;
         judge.add(stage, &window)?;
     }
@@ -100,10 +108,10 @@ fn plan_of_all(records: &[&Record]) -> Plan {
     let Some(first) = records.first() else {
         return Plan::default();
     };
-    let sum = |pick: fn(&Plan) -> u32| records.iter().map(|each| pick(&each.plan)).sum::<u32>();
+    let sum = |pick: fn(&Plan) -> u32| records.iter().map(|record| pick(&record.plan)).sum::<u32>();
     let per_s = |plan: &Plan| plan.schedule.per_s().unwrap_or(0.0);
-    let all: f64 = records.iter().map(|each| per_s(&each.plan)).sum();
-    let count = |pick: fn(Stop) -> u64| records.iter().map(|each| pick(each.plan.stop)).sum();
+    let all: f64 = records.iter().map(|record| per_s(&record.plan)).sum();
+    let count = |pick: fn(Stop) -> u64| records.iter().map(|record| pick(record.plan.stop)).sum();
     Plan {
         sessions: match first.plan.share {
             Some(_) => first.plan.sessions,
@@ -123,8 +131,11 @@ fn plan_of_all(records: &[&Record]) -> Plan {
 
 /// Returns the status of the client whose run ended worst.
 fn worst(records: &[&Record]) -> Status {
-    let has = |status| records.iter().any(|each| each.status == status);
-    [Status::Failed, Status::Interrupted].into_iter().find(|&of| has(of)).unwrap_or(Status::Done)
+    let has = |status| records.iter().any(|record| record.status == status);
+    [Status::Failed, Status::Interrupted]
+        .into_iter()
+        .find(|&status| has(status))
+        .unwrap_or(Status::Done)
 }
 
 /// Returns the checks of all clients. If only one client checked the data, its checks cover the data of all clients.
@@ -139,7 +150,7 @@ fn checks(parts: &[Part]) -> Vec<Check> {
         if several { Check { name, ..check.clone() } } else { check.clone() }
     };
     checked()
-        .flat_map(|(part, record)| record.checks.iter().map(|each| named(part, each)))
+        .flat_map(|(part, record)| record.checks.iter().map(|check| named(part, check)))
         .collect()
 }
 

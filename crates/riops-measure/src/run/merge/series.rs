@@ -33,8 +33,9 @@ pub(super) fn series(
         .all(|stage| stages.first().is_some_and(|first| node_names(first) == node_names(stage)));
     let mut start_s = 0.0;
     (0..intervals)
-        .map(|number| {
-            let points: Vec<&Point> = all.iter().filter_map(|series| series.get(number)).collect();
+        .map(|position| {
+            let points: Vec<&Point> =
+                all.iter().filter_map(|series| series.get(position)).collect();
             let mut point = sum(&points, same_nodes);
             start_s += point.seconds;
             point.t_s = start_s;
@@ -68,7 +69,7 @@ fn sum(points: &[&Point], same_nodes: bool) -> Point {
         sum.queries = queries(sum.queries, point.queries);
         if same_nodes {
             sum.nodes.resize(point.nodes.len().max(sum.nodes.len()), 0);
-            sum.nodes.iter_mut().zip(&point.nodes).for_each(|(sum, each)| *sum += each);
+            sum.nodes.iter_mut().zip(&point.nodes).for_each(|(sum, count)| *sum += count);
         }
     }
     let most = |pick: fn(&Point) -> Option<f64>| {
@@ -80,8 +81,8 @@ fn sum(points: &[&Point], same_nodes: bool) -> Point {
 }
 
 /// Returns the sum of two numbers of statements.
-pub(super) fn queries(mut sum: Queries, each: Queries) -> Queries {
-    add!(sum, each, read, write, other);
+pub(super) fn queries(mut sum: Queries, more: Queries) -> Queries {
+    add!(sum, more, read, write, other);
     sum
 }
 
@@ -91,8 +92,8 @@ fn add_latencies(point: &mut Point, points: &[&Point], plan: &Plan) -> Result<()
     if histograms.len() < points.len() {
         return Ok(());
     }
-    let service = merged(histograms.iter().map(|each| &each.service))?;
-    let response = merged(histograms.iter().filter_map(|each| each.response.as_ref()))?;
+    let service = merged(histograms.iter().map(|stored| &stored.service))?;
+    let response = merged(histograms.iter().filter_map(|stored| stored.response.as_ref()))?;
     let (max_us, response_max_us) = (point.max_us, point.response_max_us);
     let at = |histogram: &Option<Histogram>, percent| histogram.as_ref()?.percentile_us(percent);
     point.set_latencies(|percent| at(&service, percent), |percent| at(&response, percent));
@@ -108,8 +109,8 @@ fn merged<'a>(
     stored: impl Iterator<Item = &'a StoredHistogram>,
 ) -> Result<Option<Histogram>, HistogramError> {
     let mut sum: Option<Histogram> = None;
-    for each in stored {
-        let decoded = each.decode()?;
+    for histogram in stored {
+        let decoded = histogram.decode()?;
         match &mut sum {
             Some(sum) => sum.merge(&decoded)?,
             None => sum = Some(decoded),
@@ -121,7 +122,7 @@ fn merged<'a>(
 /// Returns the latency over time of all clients; `None` if their slots are not the same.
 pub(super) fn heatmap(loops: &[&LoopRecord], window: &Window) -> Option<HeatmapRecord> {
     let heatmaps: Vec<&HeatmapRecord> =
-        loops.iter().filter_map(|each| each.latency_heatmap.as_ref()).collect();
+        loops.iter().filter_map(|record| record.latency_heatmap.as_ref()).collect();
     let (first, others) = heatmaps.split_first()?;
     let shape = |map: &HeatmapRecord| (map.slot_s.to_bits(), map.classes_per_decade);
     let is_apart = window.before_s.iter().any(|before| *before > APART_MAX * first.slot_s);
@@ -130,9 +131,9 @@ pub(super) fn heatmap(loops: &[&LoopRecord], window: &Window) -> Option<HeatmapR
         return None;
     }
     let slots = heatmaps.iter().map(|map| map.slots.len()).max().unwrap_or(0);
-    let slot = |number: usize| {
+    let slot = |position: usize| {
         let mut counts = BTreeMap::new();
-        for slot in heatmaps.iter().filter_map(|map| map.slots.get(number)) {
+        for slot in heatmaps.iter().filter_map(|map| map.slots.get(position)) {
             for (class, count) in (slot.first_class..).zip(&slot.counts) {
                 *counts.entry(class).or_insert(0) += count;
             }

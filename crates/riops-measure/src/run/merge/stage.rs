@@ -15,9 +15,9 @@ pub(super) fn merged(
     let Some(first) = stages.first() else {
         return Ok(StageRecord::default());
     };
-    let sum = |pick: fn(&StageRecord) -> u64| stages.iter().map(|each| pick(each)).sum::<u64>();
-    let (transactions, rows) = (sum(|each| each.transactions), sum(|each| each.rows));
-    let statements = sum(|each| each.statements);
+    let sum = |pick: fn(&StageRecord) -> u64| stages.iter().map(|stage| pick(stage)).sum::<u64>();
+    let (transactions, rows) = (sum(|stage| stage.transactions), sum(|stage| stage.rows));
+    let statements = sum(|stage| stage.statements);
     let seconds = window.seconds();
     let session_loop = session_loop::merged(stages, window, plan)?;
     let rates = Throughput::over(seconds, transactions, rows, statements);
@@ -25,32 +25,33 @@ pub(super) fn merged(
         Some(of_intervals) if !window.is_one() => of_intervals,
         _ => rates,
     };
-    let acknowledged = session_loop.operations.iter().map(|each| each.acknowledged_transactions);
+    let acknowledged =
+        session_loop.operations.iter().map(|operation| operation.acknowledged_transactions);
     let acknowledged = acknowledged.sum();
-    let seconds_of_sessions = stages.iter().filter_map(|each| each.database_s);
+    let seconds_of_sessions = stages.iter().filter_map(|stage| stage.database_s);
     let stage = StageRecord {
         database_s: window.is_one().then(|| seconds_of_sessions.sum()),
-        started_at: stages.iter().filter_map(|each| each.started_at).max(),
+        started_at: stages.iter().filter_map(|stage| stage.started_at).max(),
         seconds,
-        sessions: stages.iter().map(|each| each.sessions).sum(),
+        sessions: stages.iter().map(|stage| stage.sessions).sum(),
         transactions,
         rows,
         statements,
         throughput: rates,
         io: first.io.clone().map(|io| io_of_all(io, rates.rows_per_s)),
         client_cpu: client_cpu(stages, transactions),
-        server_cpu_s: stages.iter().find_map(|each| each.server_cpu_s),
-        server_run_queue_s: stages.iter().find_map(|each| each.server_run_queue_s),
+        server_cpu_s: stages.iter().find_map(|stage| stage.server_cpu_s),
+        server_run_queue_s: stages.iter().find_map(|stage| stage.server_run_queue_s),
         // Each client observes only its own machine.
         neighbors: None,
         machine_busy_share: None,
         context_switches: None,
-        pressure: stages.iter().find_map(|each| each.pressure),
+        pressure: stages.iter().find_map(|stage| stage.pressure),
         // These values cover one client only.
         network: first.network.filter(|_| stages.len() == 1),
         process_io: first.process_io.filter(|_| stages.len() == 1),
-        server_instructions_per_s: stages.iter().find_map(|each| each.server_instructions_per_s),
-        profile: stages.iter().find_map(|each| each.profile.clone()),
+        server_instructions_per_s: stages.iter().find_map(|stage| stage.server_instructions_per_s),
+        profile: stages.iter().find_map(|stage| stage.profile.clone()),
         session_loop,
         ..(*first).clone()
     };
@@ -86,7 +87,7 @@ fn io_of_all(io: IoRecord, rows_per_s: f64) -> IoRecord {
 
 fn client_cpu(stages: &[&StageRecord], transactions: u64) -> Option<ClientCpu> {
     let parts: Option<Vec<&ClientCpu>> =
-        stages.iter().map(|each| each.client_cpu.as_ref()).collect();
+        stages.iter().map(|stage| stage.client_cpu.as_ref()).collect();
     let parts = parts?;
     let most = |pick: fn(&ClientCpu) -> Option<f64>| {
         parts.iter().filter_map(|part| pick(part)).max_by(f64::total_cmp)

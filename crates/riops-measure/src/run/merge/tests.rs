@@ -33,7 +33,8 @@ fn rows(ms: i64) -> Record {
 }
 
 fn merged(records: Vec<Record>) -> Result<Record, MergeError> {
-    let parts = (0..).zip(records).map(|(number, record)| Part::of(number, record)).collect();
+    let parts =
+        (0..).zip(records).map(|(position, record)| Part::from_record(position, record)).collect();
     merge(Uuid::now_v7(), parts, None)
 }
 
@@ -48,9 +49,9 @@ fn counts_and_histograms_of_every_workload_are_sums() {
         let records: Vec<_> = [0, 0, 1].map(|ms| client(json, ms)).to_vec();
         let all = merged(records.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(all.plan.sessions, 3 * records[0].plan.sessions, "{name}");
-        for (number, stage) in all.stages.iter().enumerate() {
-            let one = &records[0].stages[number];
-            let (whole, part) = (&stage.session_loop, &one.session_loop);
+        for (position, stage) in all.stages.iter().enumerate() {
+            let one = &records[0].stages[position];
+            let (total, part) = (&stage.session_loop, &one.session_loop);
             assert_eq!(
                 (stage.transactions, stage.rows, stage.statements, stage.sessions),
                 (3 * one.transactions, 3 * one.rows, 3 * one.statements, 3 * one.sessions),
@@ -60,43 +61,46 @@ fn counts_and_histograms_of_every_workload_are_sums() {
             // The last one of those that end by count started 1 ms later.
             assert!((rate - 3.0).abs() < 0.03, "{name}: {rate}");
             let histograms = [
-                (&whole.histogram, &part.histogram),
-                (&whole.response_histogram, &part.response_histogram),
-                (&whole.unfinished_histogram, &part.unfinished_histogram),
+                (&total.histogram, &part.histogram),
+                (&total.response_histogram, &part.response_histogram),
+                (&total.unfinished_histogram, &part.unfinished_histogram),
             ];
-            for (whole, part) in histograms {
+            for (total, part) in histograms {
                 let triple: Vec<_> =
                     buckets(part.as_ref()).into_iter().map(|(at, count)| (at, 3 * count)).collect();
-                assert_eq!(buckets(whole.as_ref()), triple, "{name}");
+                assert_eq!(buckets(total.as_ref()), triple, "{name}");
             }
             let summaries = [
-                (whole.service_us.as_ref(), part.service_us.as_ref()),
-                (whole.response_us.as_ref(), part.response_us.as_ref()),
+                (total.service_us.as_ref(), part.service_us.as_ref()),
+                (total.response_us.as_ref(), part.response_us.as_ref()),
             ];
-            for (whole, part) in summaries.into_iter().filter_map(|(one, two)| one.zip(two)) {
+            for (total, part) in summaries.into_iter().filter_map(|(one, two)| one.zip(two)) {
                 assert_eq!(
-                    (whole.count, whole.min, whole.max),
+                    (total.count, total.min, total.max),
                     (3 * part.count, part.min, part.max)
                 );
-                assert!((whole.p50 / part.p50 - 1.0).abs() < 2e-3, "{name}: {whole:?} {part:?}");
-                assert!((whole.mean / part.mean - 1.0).abs() < 2e-3, "{name}: {whole:?} {part:?}");
+                assert!((total.p50 / part.p50 - 1.0).abs() < 2e-3, "{name}: {total:?} {part:?}");
+                assert!((total.mean / part.mean - 1.0).abs() < 2e-3, "{name}: {total:?} {part:?}");
             }
-            assert_eq!(whole.operations.len(), part.operations.len(), "{name}");
-            for (whole, part) in whole.operations.iter().zip(&part.operations) {
-                assert_eq!(whole.acknowledged_rows, 3 * part.acknowledged_rows, "{name}");
-                assert_eq!(whole.effects.added, 3 * part.effects.added, "{name}");
+            assert_eq!(total.operations.len(), part.operations.len(), "{name}");
+            for (total, part) in total.operations.iter().zip(&part.operations) {
+                assert_eq!(total.acknowledged_rows, 3 * part.acknowledged_rows, "{name}");
+                assert_eq!(total.effects.added, 3 * part.effects.added, "{name}");
                 let sums = |tables: &[riops_model::record::TableEffects]| {
-                    tables.iter().map(|each| (each.table, each.effects.added)).collect::<Vec<_>>()
+                    tables
+                        .iter()
+                        .map(|table| (table.table, table.effects.added))
+                        .collect::<Vec<_>>()
                 };
                 let triple: Vec<_> = sums(&part.tables)
                     .into_iter()
                     .map(|(table, added)| (table, 3 * added))
                     .collect();
-                assert_eq!(sums(&whole.tables), triple, "{name}");
+                assert_eq!(sums(&total.tables), triple, "{name}");
             }
-            assert_eq!(whole.error_count(), 3 * part.error_count(), "{name}");
-            assert_eq!(whole.series.len(), part.series.len(), "{name}");
-            assert_series(&whole.series, &part.series);
+            assert_eq!(total.error_count(), 3 * part.error_count(), "{name}");
+            assert_eq!(total.series.len(), part.series.len(), "{name}");
+            assert_series(&total.series, &part.series);
         }
         let numbers: Vec<u32> = all.agents.iter().map(|agent| agent.number).collect();
         assert_eq!(numbers, [0, 1, 2]);
@@ -108,14 +112,14 @@ fn counts_and_histograms_of_every_workload_are_sums() {
 }
 
 /// The intervals of three clients that did the same.
-fn assert_series(whole: &[riops_model::record::Point], part: &[riops_model::record::Point]) {
-    for (whole, part) in whole.iter().zip(part) {
+fn assert_series(total: &[riops_model::record::Point], part: &[riops_model::record::Point]) {
+    for (total, part) in total.iter().zip(part) {
         assert_eq!(
-            (whole.transactions, whole.errors, whole.queries.total(), whole.max_us),
+            (total.transactions, total.errors, total.queries.total(), total.max_us),
             (3 * part.transactions, 3 * part.errors, 3 * part.queries.total(), part.max_us)
         );
         // Percentiles of intervals cannot be merged.
-        assert_eq!((whole.p50_us, whole.p99_us, whole.percentile_us), (None, None, None));
+        assert_eq!((total.p50_us, total.p99_us, total.percentile_us), (None, None, None));
     }
 }
 
@@ -124,7 +128,7 @@ fn refusal(records: Vec<Record>) -> String {
 }
 
 #[test]
-fn runs_that_are_no_parts_of_one_load_are_refused() {
+fn refuses_runs_of_different_loads() {
     assert!(refusal(vec![]).contains("no client has a result"));
     let one = rows(0);
     assert!(refusal(vec![one.clone(), one.clone()]).contains("is given twice"));
@@ -164,7 +168,7 @@ fn runs_that_are_no_parts_of_one_load_are_refused() {
 }
 
 #[test]
-fn with_windows_that_differ_the_rate_is_that_of_the_common_intervals() {
+fn uses_the_rate_of_the_common_intervals_if_windows_differ() {
     let script = |ms| client(FROZEN[5].1, ms);
     // Intervals of 1 s.
     let (first, late) = (script(0), script(2_000));
@@ -212,7 +216,7 @@ fn percentiles_of_intervals_come_from_the_histograms_of_all_clients() {
 }
 
 #[test]
-fn what_the_clients_found_is_found_of_the_whole() {
+fn takes_over_reasons_and_warnings_of_the_clients() {
     let mut failed = rows(0);
     failed.verdict.valid = false;
     failed.verdict.reasons = vec!["the plan changed".to_owned(), "slow (--strict)".to_owned()];
@@ -247,9 +251,9 @@ fn the_series_and_the_histogram_of_each_agent_are_kept_on_request() {
         let all = merged(records.clone()).unwrap();
         let one = &records[0].stages[0].session_loop;
         for agent in &all.agents {
-            let found = &agent.stages[0];
-            assert_eq!(found.histogram.as_ref(), one.histogram.as_ref().filter(|_| keep_agents));
-            let counts: Vec<u64> = found.series.iter().map(|point| point.transactions).collect();
+            let stage = &agent.stages[0];
+            assert_eq!(stage.histogram.as_ref(), one.histogram.as_ref().filter(|_| keep_agents));
+            let counts: Vec<u64> = stage.series.iter().map(|point| point.transactions).collect();
             let expected = one.series.iter().map(|point| point.transactions);
             assert_eq!(counts, expected.filter(|_| keep_agents).collect::<Vec<_>>());
         }
@@ -258,9 +262,9 @@ fn the_series_and_the_histogram_of_each_agent_are_kept_on_request() {
 
 #[test]
 fn warnings_of_many_agents_are_one_line() {
-    let disturbed = |number: u32| {
+    let disturbed = |position: u32| {
         let mut record = rows(0);
-        let active = 3.0 + f64::from(number);
+        let active = 3.0 + f64::from(position);
         let session = riops_model::record::OtherSessions { name: "backup".to_owned(), active };
         let sessions = vec![session];
         record.stages[0].neighbors = Some(riops_model::record::Neighbors {
@@ -275,7 +279,7 @@ fn warnings_of_many_agents_are_one_line() {
         sessions.map(|warning| warning.text).collect()
     };
     let [text] =
-        &texts((0..12).map(|number| disturbed(number % 11)).chain([rows(0)]).collect())[..]
+        &texts((0..12).map(|position| disturbed(position % 11)).chain([rows(0)]).collect())[..]
     else {
         panic!("several lines");
     };
@@ -312,14 +316,14 @@ fn sessions_of_other_clients_are_no_neighbors() {
 fn a_lost_client_makes_the_result_invalid() {
     let failure = Some("no heartbeat for 4.2 s".to_owned());
     let agent = AgentRecord { number: 1, host: "b".to_owned(), failure, ..AgentRecord::default() };
-    let parts = vec![Part::of(0, rows(0)), Part { agent, record: None }];
+    let parts = vec![Part::from_record(0, rows(0)), Part { agent, record: None }];
     let all = merge(Uuid::now_v7(), parts, None).unwrap();
     assert_eq!(all.verdict.reasons, ["agent 1: no heartbeat for 4.2 s"]);
     assert_eq!((all.agents.len(), all.agents[1].status), (2, None));
 }
 
 #[test]
-fn thresholds_are_those_of_the_whole() {
+fn judges_the_thresholds_of_the_full_plan() {
     let transactions_per_s = rows(0).stages[0].throughput.transactions_per_s;
     let threshold = |text: &str| text.parse::<Threshold>().unwrap();
     let plan = Plan {
@@ -330,9 +334,9 @@ fn thresholds_are_those_of_the_whole() {
         ],
         ..rows(0).plan
     };
-    let parts = vec![Part::of(0, rows(0)), Part::of(1, rows(0))];
+    let parts = vec![Part::from_record(0, rows(0)), Part::from_record(1, rows(0))];
     let all = merge(Uuid::now_v7(), parts, Some(&plan)).unwrap();
-    let held: Vec<bool> = all.thresholds.iter().map(|found| found.held).collect();
+    let held: Vec<bool> = all.thresholds.iter().map(|threshold| threshold.held).collect();
     // Thresholds of the first stage, then of the second.
     assert_eq!(held, [true, false, true, true, false, true]);
     let p99 = all.stages[0].session_loop.service_us.as_ref().unwrap().p99;
@@ -340,7 +344,7 @@ fn thresholds_are_those_of_the_whole() {
 }
 
 #[test]
-fn only_the_breach_of_all_agents_remains_one_of_the_whole() {
+fn keeps_only_the_breach_of_all_agents_in_the_merged_run() {
     let ended = |share: Option<Share>| {
         let mut record = rows(0);
         record.plan.share = share;
@@ -357,15 +361,15 @@ fn only_the_breach_of_all_agents_remains_one_of_the_whole() {
         }];
         record
     };
-    let found = |records| {
+    let outcomes = |records| {
         let all = merged(records).unwrap().thresholds;
-        all.iter().map(|found| (found.held, found.ended_run)).collect::<Vec<_>>()
+        all.iter().map(|threshold| (threshold.held, threshold.ended_run)).collect::<Vec<_>>()
     };
     // In both stages, the threshold holds for all clients together; a breach ended the first stage of each client.
-    assert_eq!(found(vec![ended(None), ended(None)]), [(true, false), (true, false)]);
+    assert_eq!(outcomes(vec![ended(None), ended(None)]), [(true, false), (true, false)]);
     // The plan of an agent does not have the thresholds of the fleet.
     let agent = |agent| ended(Some(Share { agent, agents: 2 }));
-    assert_eq!(found(vec![agent(0), agent(1)]), [(false, true)]);
+    assert_eq!(outcomes(vec![agent(0), agent(1)]), [(false, true)]);
 }
 
 #[test]
@@ -374,7 +378,11 @@ fn agents_that_ended_early_are_left_out_with_their_reason() {
         let mut early = rows(0);
         early.failure = Some("no server".to_owned());
         change(&mut early);
-        merge(Uuid::now_v7(), vec![Part::of(0, rows(0)), Part::of(1, early)], Some(&rows(0).plan))
+        merge(
+            Uuid::now_v7(),
+            vec![Part::from_record(0, rows(0)), Part::from_record(1, early)],
+            Some(&rows(0).plan),
+        )
     };
     let in_warmup = parts(|record| record.stages[0].seconds = 0.0).unwrap();
     assert_eq!(in_warmup.verdict.reasons, ["agent 1: ended before it measured: no server"]);

@@ -40,27 +40,27 @@ impl<'a> Judge<'a> {
 
     /// Adds what a client found.
     fn add_part(&mut self, part: &Part) {
-        let number = part.agent.number;
+        let agent = part.agent.number;
         let Some(record) = &part.record else {
             let failure = part.agent.failure.as_deref().unwrap_or("its results are missing");
-            return self.reason(number, failure);
+            return self.reason(agent, failure);
         };
         let reasons = record.verdict.reasons.iter().filter(|reason| !reason.ends_with(STRICT));
         for reason in reasons.chain(&part.agent.failure) {
-            self.reason(number, reason);
+            self.reason(agent, reason);
         }
         let own = self.ids();
         for stage in &record.stages {
             let cpus = self.shares_host(part).then(|| record.client.machine.counted_cpus());
             let stage = without_clients(stage, &own, cpus);
-            let found = warnings(&stage, &record.plan);
+            let stage_warnings = warnings(&stage, &record.plan);
             if self.merged.plan.strict {
-                for reason in strict_reasons(&stage, &record.plan, &found) {
-                    self.reason(number, &reason);
+                for reason in strict_reasons(&stage, &record.plan, &stage_warnings) {
+                    self.reason(agent, &reason);
                 }
             }
-            for warning in found {
-                add(&mut self.warnings, number, warning);
+            for warning in stage_warnings {
+                add(&mut self.warnings, agent, warning);
             }
         }
         // These do not follow from a stage.
@@ -71,7 +71,7 @@ impl<'a> Judge<'a> {
             )
         };
         for warning in record.verdict.warnings.iter().filter(other) {
-            add(&mut self.warnings, number, warning.clone());
+            add(&mut self.warnings, agent, warning.clone());
         }
         self.merged.accesses.extend(record.accesses.iter().cloned());
         self.add_users(part, record, &own);
@@ -130,8 +130,8 @@ impl<'a> Judge<'a> {
         let agents = self.parts.iter().filter_map(|part| part.record.as_ref());
         let agents = agents.filter(|record| record.plan.share.is_some());
         let mut thresholds = agents.flat_map(|record| &record.thresholds);
-        let ended_run = thresholds.find(|found| found.ended_run && found.stage == name);
-        let ended_run = ended_run.map(|found| &found.threshold);
+        let ended_run = thresholds.find(|record| record.ended_run && record.stage == name);
+        let ended_run = ended_run.map(|record| &record.threshold);
         let thresholds = judged(self.merged, &stage, ended_run, name.as_deref())?;
         self.merged.thresholds.extend(thresholds);
         self.merged.stages.push(stage);
@@ -146,11 +146,11 @@ impl<'a> Judge<'a> {
             self.reasons.iter().map(|(text, agents)| format!("{}{text}", prefix(agents, all)));
         self.merged.verdict.reasons = of_agents.chain(own).collect();
         let mut kinds: Vec<Vec<(Warning, Vec<u32>)>> = Vec::new();
-        for found in self.warnings {
+        for entry in self.warnings {
             let kind = |(warning, _): &(Warning, Vec<u32>)| (warning.kind, warning.stage.clone());
-            match kinds.iter_mut().find(|known| known.first().map(kind) == Some(kind(&found))) {
-                Some(known) => known.push(found),
-                None => kinds.push(vec![found]),
+            match kinds.iter_mut().find(|known| known.first().map(kind) == Some(kind(&entry))) {
+                Some(known) => known.push(entry),
+                None => kinds.push(vec![entry]),
             }
         }
         self.merged.verdict.warnings =
@@ -176,12 +176,12 @@ fn prefix(agents: &[u32], all: usize) -> String {
 fn with_agents(kind: Vec<(Warning, Vec<u32>)>, all: usize) -> Vec<Warning> {
     let agents: BTreeSet<u32> = kind.iter().flat_map(|(_, agents)| agents).copied().collect();
     let is_one = kind.len() > TEXTS_MAX;
-    let named = |(warning, found): (Warning, Vec<u32>)| {
-        let prefix = match found.first() {
+    let named = |(warning, finders): (Warning, Vec<u32>)| {
+        let prefix = match finders.first() {
             Some(first) if is_one => {
                 format!("{} of {all} agents, for example {first}: ", agents.len())
             }
-            _ => prefix(&found, all),
+            _ => prefix(&finders, all),
         };
         Warning { text: format!("{prefix}{}", warning.text), ..warning }
     };
@@ -190,11 +190,11 @@ fn with_agents(kind: Vec<(Warning, Vec<u32>)>, all: usize) -> Vec<Warning> {
 }
 
 /// Adds what an agent found to what is known with the numbers of the agents that found it.
-fn add<T: PartialEq>(found: &mut Vec<(T, Vec<u32>)>, agent: u32, what: T) {
-    match found.iter_mut().find(|(known, _)| *known == what) {
+fn add<T: PartialEq>(entries: &mut Vec<(T, Vec<u32>)>, agent: u32, what: T) {
+    match entries.iter_mut().find(|(known, _)| *known == what) {
         Some((_, agents)) if agents.contains(&agent) => {}
         Some((_, agents)) => agents.push(agent),
-        None => found.push((what, vec![agent])),
+        None => entries.push((what, vec![agent])),
     }
 }
 
@@ -205,12 +205,12 @@ fn without_clients(stage: &StageRecord, own: &[String], cpus: Option<usize>) -> 
     let Some(neighbors) = &mut stage.neighbors else {
         return stage;
     };
-    neighbors.sessions.retain(|each| !own.iter().any(|id| each.name.contains(id.as_str())));
+    neighbors.sessions.retain(|session| !own.iter().any(|id| session.name.contains(id.as_str())));
     if let Some(cpus) = cpus {
         let (clients, others): (Vec<_>, _) =
             neighbors.processes.drain(..).partition(|process| process.name == PROCESS);
         neighbors.processes = others;
-        let used = clients.iter().map(|each| each.cpus).sum::<f64>() / cpus.max(1) as f64;
+        let used = clients.iter().map(|process| process.cpus).sum::<f64>() / cpus.max(1) as f64;
         neighbors.cpu_share = neighbors.cpu_share.map(|share| (share - used).max(0.0));
     }
     stage

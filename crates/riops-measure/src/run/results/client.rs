@@ -75,31 +75,31 @@ fn limits(
     // The same quota, which the server exhausts as well.
     let of_server = usage.server_throttled_share;
     let shares_quota = of_server.is_some() && of_server >= cpu.throttled_share;
-    let found = [
+    let candidates = [
         (ClientLimit::Worker, cpu.share_of_client >= BUSY_SHARE),
         (ClientLimit::Machine, machine_is_full && !client.shares_processors),
         (ClientLimit::Quota, at_least(cpu.throttled_share, THROTTLED_SHARE) && !shares_quota),
         (ClientLimit::Connectors, at_least(cpu.connector_share, BUSY_SHARE)),
         (ClientLimit::RunQueue, !shares_wait && waits_for_processor),
-        (ClientLimit::PollLoop, !shares_wait && replies_wait(usage, client, plan)),
+        (ClientLimit::PollLoop, !shares_wait && has_waiting_replies(usage, client, plan)),
     ];
-    found.into_iter().filter_map(|(limit, applies)| applies.then_some(limit)).collect()
+    candidates.into_iter().filter_map(|(limit, applies)| applies.then_some(limit)).collect()
 }
 
 /// Whether the stalls of the poll loop are most of the median latency. It says nothing if the sessions waited for the server
 /// most of the time, as in a few transactions that took long.
-fn replies_wait(usage: &MachineUse, client: &ClientUse<'_>, plan: &Plan) -> bool {
+fn has_waiting_replies(usage: &MachineUse, client: &ClientUse<'_>, plan: &Plan) -> bool {
     let sessions = u32::try_from(client.sessions).unwrap_or(u32::MAX);
     let latencies = client.stalls.as_ref().zip(client.latency.as_ref());
     let sampled = usage.sampled.as_ref();
-    loops_are_shared(sessions, plan, client.workers_s.len())
+    has_shared_loops(sessions, plan, client.workers_s.len())
         && sampled.is_none_or(|sampled| sampled.server_wait_share() < WAITING_SHARE)
         && latencies.is_some_and(|(stalls, latency)| stalls.p50 >= STALL_SHARE * latency.p50)
 }
 
 /// Whether the poll loop of a worker serves more than one transaction at a time. Only then, a reply waits while
 /// the loop handles another one.
-pub(in crate::run) fn loops_are_shared(sessions: u32, plan: &Plan, workers: usize) -> bool {
+pub(in crate::run) fn has_shared_loops(sessions: u32, plan: &Plan, workers: usize) -> bool {
     u64::from(sessions) * u64::from(plan.pipeline) > workers as u64
 }
 
@@ -172,27 +172,27 @@ mod tests {
     #[test]
     fn a_full_machine_that_the_server_shares_is_not_a_limit_of_the_client() {
         let threads = ThreadsUse { run_queue_share: Some(0.4), connector_share: None };
-        let found = limits_with(|usage, client, _| {
+        let limits = limits_with(|usage, client, _| {
             (usage.machine_busy_share, usage.threads) = (Some(0.99), Some(threads));
             client.stalls = Some(latency(300.0));
             client.shares_processors = true;
         });
-        assert_eq!(found, []);
+        assert_eq!(limits, []);
         // Not all processors need to be busy all the time.
-        let found = limits_with(|usage, client, _| {
+        let limits = limits_with(|usage, client, _| {
             (usage.machine_busy_share, usage.threads) = (Some(0.8), Some(threads));
             client.stalls = Some(latency(300.0));
             client.shares_processors = true;
         });
-        assert_eq!(found, []);
+        assert_eq!(limits, []);
     }
 
     #[test]
     fn stalls_do_not_delay_the_reply_to_the_only_session_of_a_worker() {
-        let found = limits_with(|_, client, _| {
+        let limits = limits_with(|_, client, _| {
             client.stalls = Some(latency(300.0));
             client.sessions = 2;
         });
-        assert_eq!(found, []);
+        assert_eq!(limits, []);
     }
 }

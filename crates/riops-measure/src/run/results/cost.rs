@@ -12,7 +12,7 @@ pub(in crate::run) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<Cos
         return None;
     }
     let transactions_per_s = stage.transactions as f64 / stage.seconds;
-    let counters_s = stage.counters_s.filter(|&each| counters_cover(each, stage.seconds));
+    let counters_s = stage.counters_s.filter(|&seconds| counters_cover(seconds, stage.seconds));
     let per_s = |rate: f64| counters_s.map(|_| rate / transactions_per_s);
     let measured = |total: Option<f64>| per_s(total? / counters_s?);
     let disks = disks(stage, &per_s);
@@ -26,7 +26,7 @@ pub(in crate::run) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<Cos
         server_run_queue_us: measured(stage.server_run_queue_s).map(|wait_s| wait_s * 1e6),
         server_instructions: stage.server_instructions_per_s.and_then(per_s),
         client_cpu_us: stage.client_cpu.as_ref().and_then(|cpu| cpu.us_per_transaction),
-        context_switches: measured(stage.context_switches.map(|number| number as f64)),
+        context_switches: measured(stage.context_switches.map(|switches| switches as f64)),
         device_reads: of_disks(|disk| disk.reads),
         device_read_bytes: of_disks(|disk| disk.read_bytes),
         device_writes: of_disks(|disk| disk.writes),
@@ -34,7 +34,7 @@ pub(in crate::run) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<Cos
         received_bytes: network.and_then(|network| per_s(network.received_mb_s * 1e6)),
         sent_bytes: network.and_then(|network| per_s(network.sent_mb_s * 1e6)),
         disks,
-        ..of_database(stage, acknowledged as f64)
+        ..database_costs(stage, acknowledged as f64)
     })
 }
 
@@ -60,18 +60,19 @@ fn disks(stage: &StageRecord, per_s: &dyn Fn(f64) -> Option<f64>) -> Vec<DiskCos
 }
 
 /// The costs from the counters of the database over the whole stage, and its transactions.
-fn of_database(stage: &StageRecord, acknowledged: f64) -> CostRecord {
+fn database_costs(stage: &StageRecord, acknowledged: f64) -> CostRecord {
     let Some(database) = stage.database.as_ref().filter(|_| acknowledged > 0.0) else {
         return CostRecord::default();
     };
-    let each = |total: u64| total as f64 / acknowledged;
+    let per_transaction = |total: u64| total as f64 / acknowledged;
     let since = |pick: fn(&DatabaseCounters) -> u64| {
         let (before, after) = (database.before.as_ref()?, database.after.as_ref()?);
-        Some(each(pick(after).checked_sub(pick(before))?))
+        Some(per_transaction(pick(after).checked_sub(pick(before))?))
     };
     let of_tables = database.blocks.filter(|blocks| blocks.accesses() > 0);
-    let of_tables =
-        of_tables.map(|blocks| (each(blocks.accesses() - blocks.reads()), each(blocks.reads())));
+    let of_tables = of_tables.map(|blocks| {
+        (per_transaction(blocks.accesses() - blocks.reads()), per_transaction(blocks.reads()))
+    });
     // YugabyteDB does not count blocks of tables. PostgreSQL counts at least the blocks of its catalogs.
     let counts_blocks = database.after.is_some_and(|counted| counted.blks_hit > 0);
     let of_database =
@@ -80,12 +81,12 @@ fn of_database(stage: &StageRecord, acknowledged: f64) -> CostRecord {
     let dirtied = || {
         let own = database.statements.iter().filter(|statement| statement.is_own);
         let blocks = own.map(|statement| statement.blocks_dirtied);
-        blocks.reduce(|sum, blocks| sum + blocks).map(each)
+        blocks.reduce(|sum, blocks| sum + blocks).map(per_transaction)
     };
     let written = || {
         let (io, checkpoints) = (database.client_io?, database.checkpoints?);
         let blocks = (io.write_bytes + io.extend_bytes) / BLOCK_BYTES;
-        Some(each(blocks + checkpoints.buffers_written))
+        Some(per_transaction(blocks + checkpoints.buffers_written))
     };
     let sizes = database.sizes_before.zip(database.sizes_after);
     let growth = |before: u64, after: u64| (after as f64 - before as f64) / acknowledged;
@@ -94,9 +95,9 @@ fn of_database(stage: &StageRecord, acknowledged: f64) -> CostRecord {
         blocks_read: blocks.map(|(_, read)| read),
         blocks_dirtied: dirtied(),
         blocks_written: written(),
-        wal_bytes: database.wal.map(|wal| each(wal.bytes)),
-        wal_records: database.wal.map(|wal| each(wal.records)),
-        wal_full_page_images: database.wal.map(|wal| each(wal.full_page_images)),
+        wal_bytes: database.wal.map(|wal| per_transaction(wal.bytes)),
+        wal_records: database.wal.map(|wal| per_transaction(wal.records)),
+        wal_full_page_images: database.wal.map(|wal| per_transaction(wal.full_page_images)),
         temporary_bytes: since(|counted| counted.temp_bytes),
         table_bytes: sizes.map(|(before, after)| growth(before.table_bytes, after.table_bytes)),
         index_bytes: sizes.map(|(before, after)| growth(before.index_bytes, after.index_bytes)),
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn counters_are_divided_by_the_transactions_of_their_time() {
-        let found = cost(&stage(), 1_250).unwrap();
+        let costs = cost(&stage(), 1_250).unwrap();
         let expected = CostRecord {
             rows: 10.0,
             // The counters cover 10.5 s, in which 1,050 transactions ended.
@@ -197,21 +198,21 @@ mod tests {
             }],
             includes: None,
         };
-        assert_eq!(found, expected);
+        assert_eq!(costs, expected);
     }
 
     #[test]
-    fn the_blocks_are_those_of_the_tables_if_they_are_known() {
+    fn prefers_the_blocks_of_the_tables() {
         let mut stage = stage();
         let blocks =
             TableBlocks { heap_blks_hit: 900, idx_blks_read: 350, ..TableBlocks::default() };
         stage.database.as_mut().unwrap().blocks = Some(blocks);
-        let found = cost(&stage, 1_250).unwrap();
-        assert_eq!((found.blocks_hit, found.blocks_read), (Some(0.72), Some(0.28)));
+        let costs = cost(&stage, 1_250).unwrap();
+        assert_eq!((costs.blocks_hit, costs.blocks_read), (Some(0.72), Some(0.28)));
     }
 
     #[test]
-    fn what_was_not_counted_is_absent() {
+    fn omits_costs_that_were_not_counted() {
         let counted = cost(&stage(), 0).unwrap();
         assert_eq!((counted.wal_bytes, counted.server_cpu_us), (None, Some(2_000.0)));
         // The counters of another time.

@@ -39,9 +39,9 @@ pub(super) struct Work {
 }
 
 /// Returns whether the checked plans read their tables only with index scans.
-pub(super) fn only_index_scans(findings: &[AccessFinding]) -> bool {
-    let other = |found: &AccessFinding| {
-        NOT_INDEX_SCANS.iter().any(|node| found.finding.outline.contains(node))
+pub(super) fn has_only_index_scans(findings: &[AccessFinding]) -> bool {
+    let other = |check: &AccessFinding| {
+        NOT_INDEX_SCANS.iter().any(|node| check.finding.outline.contains(node))
     };
     !findings.is_empty() && !findings.iter().any(other)
 }
@@ -88,12 +88,12 @@ fn others(usage: &MachineUse, failed: u64) -> Vec<String> {
         (versions.analyzes, "ANALYZE"),
         (failed, "failed transaction"),
     ];
-    let counted = counted.into_iter().filter(|&(number, _)| number > 0);
-    let counted = counted.map(|(number, noun)| number_of(number, noun));
+    let counted = counted.into_iter().filter(|&(count, _)| count > 0);
+    let counted = counted.map(|(count, noun)| number_of(count, noun));
     // The counters of a vacuum in progress are not final.
     let active = usage.sampled.as_ref().map_or(&[][..], |sampled| &sampled.others);
     let vacuuming = versions.vacuums + versions.analyzes == 0
-        && active.iter().any(|each| each.name == AUTOVACUUM);
+        && active.iter().any(|session| session.name == AUTOVACUUM);
     counted.chain(vacuuming.then(|| "autovacuum in progress".to_owned())).collect()
 }
 
@@ -141,8 +141,8 @@ fn sources(blocks: Logical, usage: &MachineUse, work: Work) -> Sources {
     let split = |read: ReadBytes| {
         // The processes were watched for a little longer than the measurement, with or without load.
         let differs = |seconds: f64| {
-            let found = share_of_reads(read.all as f64, requested_per_s * seconds);
-            (found - read_share).abs() > FOREIGN_SHARE_MAX
+            let share = share_of_reads(read.all as f64, requested_per_s * seconds);
+            (share - read_share).abs() > FOREIGN_SHARE_MAX
         };
         let is_foreign = differs(usage.seconds) && differs(work.seconds);
         // Read-ahead: the device also reads blocks that no session requests.
@@ -224,18 +224,18 @@ mod tests {
     }
 
     #[test]
-    fn without_counters_of_the_processes_the_device_reads_for_the_tables_alone() {
+    fn attributes_device_reads_to_the_tables_without_counters_of_the_processes() {
         // 750 blocks of 8 kB are read per second, 300 of them from the device.
-        let found = io(&usage(300.0 * 8192.0 / 1e6), work(), None).unwrap();
-        assert!((found.liops.unwrap() - 1_050.0).abs() < 1e-9);
-        assert!((found.blocks_per_row.unwrap() - 1.05).abs() < 1e-9);
-        let sources = found.sources.unwrap();
+        let record = io(&usage(300.0 * 8192.0 / 1e6), work(), None).unwrap();
+        assert!((record.liops.unwrap() - 1_050.0).abs() < 1e-9);
+        assert!((record.blocks_per_row.unwrap() - 1.05).abs() < 1e-9);
+        let sources = record.sources.unwrap();
         assert!((sources.buffers_share - 0.25).abs() < 1e-9);
         // The counters of the measurement lag, but their ratio is right: 750 reads of 1,050 accesses.
-        assert!((found.hit_ratio.unwrap() - (1.0 - 750.0 / 1050.0)).abs() < 1e-3);
+        assert!((record.hit_ratio.unwrap() - (1.0 - 750.0 / 1050.0)).abs() < 1e-3);
         assert!((sources.device_share.unwrap() - 0.30).abs() < 1e-3);
         assert!((sources.page_cache_share.unwrap() - 0.45).abs() < 1e-3);
-        assert_eq!((found.wal_mb_s, found.piops), (Some(2.0), Some(300.0)));
+        assert_eq!((record.wal_mb_s, record.piops), (Some(2.0), Some(300.0)));
     }
 
     #[test]
@@ -249,13 +249,15 @@ mod tests {
             io(&counted, work(), None).unwrap().sources.unwrap()
         };
         // 750 blocks per second over 10 s. Reads of other processes from the device do not matter.
-        let found = shares(7_500, 2_500, 10.0);
-        assert!((found.device_share.unwrap() - 0.25).abs() < 1e-9);
-        assert!((found.page_cache_share.unwrap() - 0.5).abs() < 1e-9);
-        let sum = |found: &Sources| {
-            found.buffers_share + found.page_cache_share.unwrap() + found.device_share.unwrap()
+        let sources = shares(7_500, 2_500, 10.0);
+        assert!((sources.device_share.unwrap() - 0.25).abs() < 1e-9);
+        assert!((sources.page_cache_share.unwrap() - 0.5).abs() < 1e-9);
+        let sum = |sources: &Sources| {
+            sources.buffers_share
+                + sources.page_cache_share.unwrap()
+                + sources.device_share.unwrap()
         };
-        assert!((sum(&found) - 1.0).abs() < 1e-9);
+        assert!((sum(&sources) - 1.0).abs() < 1e-9);
         // On a loaded machine, the counters are read late, with or without load in between.
         for late in [shares(9_000, 2_500, 12.0), shares(7_500, 2_500, 12.0)] {
             assert!((sum(&late) - 1.0).abs() < 1e-9);
@@ -310,7 +312,7 @@ mod tests {
 
     #[test]
     fn only_checked_plans_can_consist_of_index_scans() {
-        let found = |outline: &str| AccessFinding {
+        let finding = |outline: &str| AccessFinding {
             statement: "read".to_owned(),
             moment: Moment::Before,
             finding: Finding {
@@ -321,11 +323,16 @@ mod tests {
             },
             sessions: 1,
         };
-        let index = || found("Index Scan using i on t");
-        assert!(only_index_scans(&[index(), found("Update on t\n  Index Scan using i on t")]));
-        assert!(!only_index_scans(&[index(), found("Limit\n  Seq Scan on t")]));
-        assert!(!only_index_scans(&[found("Bitmap Heap Scan on t\n  Bitmap Index Scan on i")]));
-        assert!(!only_index_scans(&[]));
+        let index = || finding("Index Scan using i on t");
+        assert!(has_only_index_scans(&[
+            index(),
+            finding("Update on t\n  Index Scan using i on t")
+        ]));
+        assert!(!has_only_index_scans(&[index(), finding("Limit\n  Seq Scan on t")]));
+        assert!(!has_only_index_scans(&[finding(
+            "Bitmap Heap Scan on t\n  Bitmap Index Scan on i"
+        )]));
+        assert!(!has_only_index_scans(&[]));
     }
 
     #[test]
@@ -335,22 +342,22 @@ mod tests {
         let versions = RowVersions { vacuums: 2, analyzes: 1, ..RowVersions::default() };
         usage.database.as_mut().unwrap().row_versions = Some(versions);
         let failed = Work { failed: 1_300, ..work() };
-        let found = io(&usage, failed, None).unwrap().blocks_include;
-        assert_eq!(found, ["2 vacuums", "1 ANALYZE", "1,300 failed transactions"]);
+        let included = io(&usage, failed, None).unwrap().blocks_include;
+        assert_eq!(included, ["2 vacuums", "1 ANALYZE", "1,300 failed transactions"]);
         // An autovacuum that has not ended is visible only as a process.
         usage.database.as_mut().unwrap().row_versions = Some(RowVersions::default());
         let active = OtherSessions { name: AUTOVACUUM.to_owned(), active: 0.4 };
         usage.sampled = Some(Sampled { others: vec![active], ..Sampled::default() });
-        let found = io(&usage, work(), None).unwrap().blocks_include;
-        assert_eq!(found, ["autovacuum in progress"]);
+        let included = io(&usage, work(), None).unwrap().blocks_include;
+        assert_eq!(included, ["autovacuum in progress"]);
     }
 
     #[test]
-    fn falls_back_to_the_counters_of_the_stage_if_those_of_the_measurement_are_late() {
+    fn falls_back_to_the_counters_of_the_stage_if_the_measured_counters_are_late() {
         let mut late = usage(0.0);
         late.database.as_mut().unwrap().blocks_measured = Some(TableBlocks::default());
-        let found = io(&late, work(), None).unwrap();
-        assert!((found.sources.unwrap().buffers_share - 0.25).abs() < 1e-9);
+        let record = io(&late, work(), None).unwrap();
+        assert!((record.sources.unwrap().buffers_share - 0.25).abs() < 1e-9);
     }
 
     #[test]
@@ -360,7 +367,7 @@ mod tests {
         let sources = io(&remote, work(), None).unwrap().sources.unwrap();
         assert_eq!((sources.device_share, sources.page_cache_share), (None, None));
         let storage = StorageRequests { reads: 2, rows_scanned: None, rows: 1000 };
-        let found = io(&MachineUse::default(), work(), Some(storage)).unwrap();
-        assert_eq!((found.storage_requests_per_row, found.liops), (Some(0.002), None));
+        let record = io(&MachineUse::default(), work(), Some(storage)).unwrap();
+        assert_eq!((record.storage_requests_per_row, record.liops), (Some(0.002), None));
     }
 }

@@ -38,7 +38,7 @@ pub(in crate::run) fn latencies(
         service_us,
         response_us,
         histogram: Some(service.observed.stored()?),
-        response_histogram: response.map(|of| of.observed.stored()).transpose()?,
+        response_histogram: response.map(|response| response.observed.stored()).transpose()?,
         unfinished_histogram: of_users.stored_bounds()?,
         unfinished_service_histogram: match response {
             Some(_) => service.stored_bounds()?,
@@ -46,7 +46,7 @@ pub(in crate::run) fn latencies(
         },
         latency_heatmap: heatmap,
         percentile_interval,
-        percentile_us: percentile.filter(|_| plan.percentile > 0.0).map(|found| found.value),
+        percentile_us: percentile.filter(|_| plan.percentile > 0.0).map(|figure| figure.value),
         ..LoopRecord::default()
     })
 }

@@ -14,34 +14,29 @@ pub(super) fn nodes(
 ) -> Vec<NodeRecord> {
     let counters = result.workers.recorder.counters();
     let seconds = result.seconds.max(f64::MIN_POSITIVE);
-    let of_sessions = |node: usize| -> u64 {
-        let here = result.workers.sessions.iter().filter(|session| session.node == node);
-        here.map(SessionTally::transactions).sum()
-    };
-    let record = |(number, node): (usize, &Node)| {
-        let totals = result.workers.recorder.nodes.get(number);
+    let sessions_on =
+        |node: usize| result.workers.sessions.iter().filter(move |session| session.node == node);
+    let record = |(position, node): (usize, &Node)| {
+        let totals = result.workers.recorder.nodes.get(position);
         // Transactions of loops in the server, and of a single node, are counted per session only.
         let transactions = match totals {
             Some(totals) if !in_server => totals.counters.get(Counter::Transactions),
-            _ => of_sessions(number),
+            _ => sessions_on(position).map(SessionTally::transactions).sum(),
         };
-        let outages = result.node_outages.get(number).into_iter().flatten();
+        let outages = result.node_outages.get(position).into_iter().flatten();
         let single_node = result.nodes.len() == 1;
         let count = |counter| match totals {
             Some(totals) => totals.counters.get(counter),
             None if single_node => counters.get(counter),
             None => 0,
         };
-        let unknown: u64 =
-            result.workers.acknowledged.iter().map(|each| each.transactions_unknown).sum();
         NodeRecord {
             node: node.name.clone(),
             role: node.role,
             placement: node.placement.clone(),
             down: node.down,
             longest_pause_s: totals.and_then(|totals| totals.gaps.longest_s()),
-            sessions: result.workers.sessions.iter().filter(|each| each.node == number).count()
-                as u64,
+            sessions: sessions_on(position).count() as u64,
             transactions,
             transactions_per_s: transactions as f64 / seconds,
             share: transactions as f64 / all.max(1) as f64,
@@ -51,7 +46,7 @@ pub(super) fn nodes(
             failed: count(Counter::Failed),
             // Counted in all phases for a node; the counter of the stage covers only the measurement.
             unknown_commits: match totals {
-                None if single_node => unknown,
+                None if single_node => result.workers.unknown_transactions(),
                 _ => count(Counter::Unknown),
             },
             reconnects: count(Counter::Reconnects),
@@ -63,7 +58,7 @@ pub(super) fn nodes(
                     until_90_percent_s: outage.until_90_percent_s,
                 })
                 .collect(),
-            usage: usage.get(number).copied().flatten(),
+            usage: usage.get(position).copied().flatten(),
         }
     };
     // A node that --spread excludes is left out, unless it was used earlier in the run.

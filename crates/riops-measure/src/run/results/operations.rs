@@ -23,17 +23,17 @@ pub(super) fn blocks_per_transaction(
     database: Option<&DatabaseUse>,
 ) -> Vec<Option<f64>> {
     let counts: Vec<f64> =
-        result.workers.acknowledged.iter().map(|each| each.transactions as f64).collect();
+        result.workers.acknowledged.iter().map(|operation| operation.transactions as f64).collect();
     let blocks = database.and_then(|database| database.blocks);
     let total = blocks.map(|blocks| blocks.accesses() as f64).filter(|&total| total > 0.0);
-    let each = |total: f64, count: f64| (count > 0.0).then(|| total / count);
+    let mean = |total: f64, count: f64| (count > 0.0).then(|| total / count);
     match (total, counts.as_slice()) {
         (Some(total), &[reads, updates]) if reads > 0.0 && updates > 0.0 => {
             let per_read = database.and_then(|database| database.blocks_per_read);
             let rest = per_read.map(|per_read| (total - reads * per_read).max(0.0));
-            vec![per_read, rest.and_then(|rest| each(rest, updates))]
+            vec![per_read, rest.and_then(|rest| mean(rest, updates))]
         }
-        (Some(total), counts) => counts.iter().map(|&count| each(total, count)).collect(),
+        (Some(total), counts) => counts.iter().map(|&count| mean(total, count)).collect(),
         (None, counts) => vec![None; counts.len()],
     }
 }
@@ -54,9 +54,9 @@ pub(super) fn operations(
             let ended = ended.map(|counter| totals.counters.get(counter)).iter().sum::<u64>();
             ended + acknowledged.transactions + acknowledged.transactions_unknown > 0
         })
-        .map(|(((name, totals), (acknowledged, &blocks_per_transaction)), number)| {
+        .map(|(((name, totals), (acknowledged, &blocks_per_transaction)), position)| {
             Ok(OperationRecord {
-                number,
+                number: position,
                 blocks_per_transaction,
                 name: name.clone().into_owned(),
                 transactions: totals.counters.get(Counter::Transactions),
@@ -110,7 +110,7 @@ pub(super) fn commands(result: &StageResult) -> Result<Vec<CommandRecord>, Histo
         let errors = totals.errors.iter();
         Ok(CommandRecord {
             script: command.operation + 1,
-            number: command.number,
+            number: command.ordinal,
             title: command.title.clone(),
             is_measured: command.is_measured,
             service_us: totals.service.as_ref().and_then(|service| service.summary()),
@@ -131,7 +131,7 @@ pub(super) fn session_details(result: &StageResult) -> Vec<SessionRecord> {
         return Vec::new();
     }
     let record = |session: &SessionTally| SessionRecord {
-        number: session.number + 1,
+        number: session.id + 1,
         server_process: session.process,
         node: (result.nodes.len() > 1)
             .then(|| result.nodes.get(session.node).map(|node| node.name.clone()))
@@ -156,5 +156,5 @@ pub(super) fn execution(sessions: &[SessionTally]) -> Execution {
     let busy = |session: &SessionTally| {
         session.operations.iter().map(|tally| tally.busy.as_seconds()).sum::<f64>()
     };
-    Execution::of(sessions.iter().map(busy))
+    Execution::from_seconds(sessions.iter().map(busy))
 }

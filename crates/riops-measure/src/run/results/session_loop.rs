@@ -48,11 +48,11 @@ pub(in crate::run) fn stage(
     let measured_failed = measured_failed.map(|counter| counters.get(counter)).iter().sum();
     let work = io::Work {
         rows_per_s: throughput.rows_per_s,
-        rows_acknowledged: acknowledged().map(|each| each.rows).sum(),
+        rows_acknowledged: acknowledged().map(|operation| operation.rows).sum(),
         failed: result.workers.unsuccessful.max(measured_failed),
         seconds,
         index_only: traits.index_only,
-        only_index_scans: io::only_index_scans(&result.workers.findings),
+        only_index_scans: io::has_only_index_scans(&result.workers.findings),
     };
     let client_use = ClientUse {
         workers_s: &result.workers.worker_cpu_s,
@@ -63,8 +63,8 @@ pub(in crate::run) fn stage(
         latency: latencies.latency_us().cloned(),
         shares_processors: client.shares_processors(),
     };
-    let acknowledged = acknowledged().map(|each| each.transactions).sum();
-    let storage = result.workers.findings.iter().find_map(|found| found.finding.storage);
+    let acknowledged = acknowledged().map(|operation| operation.transactions).sum();
+    let storage = result.workers.findings.iter().find_map(|check| check.finding.storage);
     let started_at = Some(result.started_at);
     let stage = StageRecord {
         name: result.name.clone(),
@@ -101,7 +101,7 @@ fn session_loop(
     let sampled = usage.sampled.as_ref().filter(|sampled| sampled.looks > 0);
     let nodes = nodes(&result, &usage.nodes, outcomes.succeeded, traits.has_server_loop);
     let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
-    let each: Vec<u64> = workers.sessions.iter().map(SessionTally::transactions).collect();
+    let per_session: Vec<u64> = workers.sessions.iter().map(SessionTally::transactions).collect();
     let warmup = &workers.warmup_in_flight;
     let operations = operations(&result, &blocks_per_transaction)?;
     let sessions = u32::try_from(workers.sessions.len()).unwrap_or(plan.sessions);
@@ -142,13 +142,13 @@ fn session_loop(
         operations,
         commands: commands(&result)?,
         errors: recorder.errors.entries.clone(),
-        unknown_commits: workers.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
+        unknown_commits: workers.unknown_transactions(),
         drained: DrainedRecord {
             transactions: workers.drained,
             max_us: (workers.drained > 0).then(|| workers.drained_max.as_micros()),
             lost: workers.drained_lost,
         },
-        sessions_fairness: Fairness::of(&each),
+        sessions_fairness: Fairness::from_transactions(&per_session),
         session_details: session_details(&result),
         ended_sessions: result.workers.ended_sessions,
         samples: result.samples,
@@ -210,13 +210,15 @@ pub(in crate::run) fn mix_of(
     operations: &[OperationRecord],
     sessions: u32,
 ) -> Option<MixRecord> {
-    let transactions: u64 = operations.iter().map(|each| each.transactions).sum();
+    let transactions: u64 = operations.iter().map(|operation| operation.transactions).sum();
     if transactions == 0 {
         return None;
     }
-    let amount = |each: &OperationRecord| if asked.of_rows { each.rows } else { each.transactions };
+    let amount = |operation: &OperationRecord| {
+        if asked.of_rows { operation.rows } else { operation.transactions }
+    };
     let all: u64 = operations.iter().map(amount).sum();
-    let own = operations.iter().filter(|each| each.name == asked.operation).map(amount);
+    let own = operations.iter().filter(|operation| operation.name == asked.operation).map(amount);
     let share = own.sum::<u64>() as f64 / all.max(1) as f64;
     let (own_weight, other_weight) = if asked.of_rows { asked.rows_each } else { (1, 1) };
     let one_each = own_weight.max(other_weight) as f64 * f64::from(sessions) / all.max(1) as f64;

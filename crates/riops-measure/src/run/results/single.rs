@@ -12,7 +12,7 @@ use riops_model::record::{
     ClientRecord, CountRecord, Fairness, IoRecord, LoopRecord, ObservedRecord, QuerySeries,
     StageKind, StageRecord, StatementRecord, Throughput,
 };
-use riops_model::units::whole;
+use riops_model::units::nearest_integer;
 
 /// Returns the stage of a statement that ran once: one transaction of one session.
 pub(in crate::run) fn statement(
@@ -20,8 +20,9 @@ pub(in crate::run) fn statement(
     plan: &Plan,
     client: &ClientRecord,
 ) -> StageRecord {
-    let MeasuredStatement { name, sql, result, rows, plan: found, vacuum, usage, caches, .. } =
-        measured;
+    let MeasuredStatement {
+        name, sql, result, rows, plan: server_plan, vacuum, usage, caches, ..
+    } = measured;
     let seconds = result.seconds;
     let throughput = Throughput::over(seconds, 1, rows, 1);
     let rows_per_s = throughput.rows_per_s;
@@ -39,7 +40,7 @@ pub(in crate::run) fn statement(
         statement: Some(StatementRecord {
             sql,
             tag: result.answer.tags.into_iter().next().unwrap_or_default(),
-            plan: found,
+            plan: server_plan,
             vacuum,
             process_cpu_share,
         }),
@@ -52,7 +53,7 @@ pub(in crate::run) fn statement(
         throughput,
         session_loop: LoopRecord {
             // Stored for every kind of stage since schema 1.
-            sessions_fairness: Fairness::of(&[1]),
+            sessions_fairness: Fairness::from_transactions(&[1]),
             ..LoopRecord::default()
         },
         io,
@@ -71,12 +72,12 @@ pub(in crate::run) fn observed(
     let MeasuredObservation { seconds, status, command_cpu_s, counts, series, mut usage, .. } =
         measured;
     let counted: Vec<CountRecord> =
-        usage.queries.iter().take(counts).map(|each| count(each, seconds)).collect();
+        usage.queries.iter().take(counts).map(|query| count(query, seconds)).collect();
     usage.queries = usage.queries.split_off(counts.min(usage.queries.len()));
     let sessions = usage.sampled.as_ref().and_then(|sampled| sampled.observed_sessions);
-    let sessions = u32::try_from(whole(sessions.unwrap_or(0.0))).unwrap_or(u32::MAX);
+    let sessions = u32::try_from(nearest_integer(sessions.unwrap_or(0.0))).unwrap_or(u32::MAX);
     let main = counted.first().cloned().unwrap_or_default();
-    let transactions = whole(main.count);
+    let transactions = nearest_integer(main.count);
     let mut throughput = Throughput::over(seconds, transactions, 0, 0);
     throughput.transactions_per_s = main.per_s;
     let shares_processors = client.shares_processors();

@@ -80,7 +80,7 @@ pub(super) fn with_counters(
 /// Returns the share of the periods in which the quota of a server on another machine was exhausted.
 fn throttled(queries: &[QuerySeries]) -> Option<f64> {
     let is_throttled =
-        |each: &&QuerySeries| each.name == SERVER_THROTTLED && each.sql.starts_with(PROMQL);
+        |series: &&QuerySeries| series.name == SERVER_THROTTLED && series.sql.starts_with(PROMQL);
     queries.iter().find(is_throttled)?.mean()
 }
 
@@ -147,7 +147,7 @@ mod tests {
     use riops_model::record::{DeviceUse, MachineFacts};
 
     #[test]
-    fn the_cpu_share_of_neighbors_is_that_of_the_whole_machine() {
+    fn relates_the_cpu_share_of_neighbors_to_the_entire_machine() {
         let processes =
             ProcessesUse { seconds: 10.0, neighbors_cpu_s: 10.0, ..ProcessesUse::default() };
         let usage = MachineUse { processes: Some(processes), ..MachineUse::default() };
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn device_traffic_of_the_neighbors_is_what_server_and_client_did_not_request() {
+    fn attributes_device_traffic_beyond_own_requests_to_the_neighbors() {
         let processes = ProcessesUse {
             seconds: 10.0,
             neighbors_cpu_s: 5.0,
@@ -181,20 +181,20 @@ mod tests {
             device: Some(device),
             ..MachineUse::default()
         };
-        let found = neighbors(&usage, 4, false).unwrap();
-        assert!((found.cpu_share.unwrap() - 0.125).abs() < 1e-9);
-        assert!((found.device_read_mb_s.unwrap() - 80.0).abs() < 1e-9);
+        let record = neighbors(&usage, 4, false).unwrap();
+        assert!((record.cpu_share.unwrap() - 0.125).abs() < 1e-9);
+        assert!((record.device_read_mb_s.unwrap() - 80.0).abs() < 1e-9);
         // 20 MB/s of server and client are at most 2,441 blocks per second.
-        assert_eq!(found.device_reads_per_s.map(f64::round), Some(7_559.0));
+        assert_eq!(record.device_reads_per_s.map(f64::round), Some(7_559.0));
         // The device wrote 10 MB/s beyond the server's requests; others requested only 3 MB/s.
-        assert!((found.device_write_mb_s.unwrap() - 3.0).abs() < 1e-9);
-        assert!((found.all_cpu_share().unwrap() - 0.225).abs() < 1e-9);
+        assert!((record.device_write_mb_s.unwrap() - 3.0).abs() < 1e-9);
+        assert!((record.all_cpu_share().unwrap() - 0.225).abs() < 1e-9);
         assert_eq!(neighbors(&usage, 4, true).unwrap().unseen_cpu_share, None);
         let processes = usage.processes.as_mut().unwrap();
         (processes.neighbors_read_bytes, processes.neighbors_written_bytes) = (None, None);
-        let found = neighbors(&usage, 4, false).unwrap();
-        assert_eq!(found.device_read_mb_s.map(f64::round), Some(80.0));
-        assert_eq!(found.device_write_mb_s, None);
+        let record = neighbors(&usage, 4, false).unwrap();
+        assert_eq!(record.device_read_mb_s.map(f64::round), Some(80.0));
+        assert_eq!(record.device_write_mb_s, None);
         // One tick of a stage of 20 ms is an eighth of the CPU of four processors.
         usage.processes.as_mut().unwrap().seconds = 0.02;
         assert_eq!(neighbors(&usage, 4, false).unwrap().cpu_share, None);

@@ -147,9 +147,9 @@ impl Steps {
         let stage = LoopStage { workload, work: active.plan.work.clone() };
         let workers = active.plan.workers.min(sessions);
         let of_stage = Plan { sessions, workers, ..active.plan.clone() };
-        let whole = std::mem::replace(&mut active.plan, of_stage);
+        let run_plan = std::mem::replace(&mut active.plan, of_stage);
         let measured = active.run_loop(&stage, true);
-        active.plan = whole;
+        active.plan = run_plan;
         let mut measured =
             measured.with_context(|| format!("{} with {sessions} sessions", query.script()))?;
         terminate_unfinished(&mut measured.result, &mut active.control)?;
@@ -182,13 +182,13 @@ impl Runner for Steps {
 
     fn stage(
         &mut self,
-        number: usize,
+        position: usize,
         active: &mut ActiveRun<'_>,
     ) -> Result<FinishedStage, RunError> {
-        if number > 0 {
+        if position > 0 {
             self.cool_down(active)?;
         }
-        let stage = self.stages.get(number).copied();
+        let stage = self.stages.get(position).copied();
         match stage.ok_or_else(|| RunError::Precondition("the run has no such stage".to_owned()))? {
             PlannedStage::Step(step) => self.step(step, active),
             PlannedStage::Query(query, sessions) => {
@@ -204,7 +204,7 @@ impl Runner for Steps {
         parts: &[Part],
         ending: &mut Ending,
     ) -> Vec<Check> {
-        if active.interrupt.requested() {
+        if active.interrupt.is_requested() {
             ending.interrupted = true;
             if self.run.keep {
                 self.kept = true;
@@ -214,7 +214,7 @@ impl Runner for Steps {
         }
         let is_complete = parts.len() == self.stages.len()
             && *ending == Ending::default()
-            && !parts.iter().any(Part::ended_early);
+            && !parts.iter().any(Part::has_ended_early);
         if let (true, Some(location)) = (is_complete && self.run.keep, &self.location) {
             let mut registry = Registry::new(&mut active.control, NAME);
             match registry.complete(location.id(), &[]) {

@@ -141,7 +141,7 @@ fn expected_growth(control: &mut Connection, copies: u64) -> Option<(u64, u64)> 
 
 /// Returns the number at the end of a command tag: `SELECT 1000`.
 fn rows_of_tag(tag: &str) -> u64 {
-    tag.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

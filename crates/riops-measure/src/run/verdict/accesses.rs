@@ -11,8 +11,8 @@ pub(super) fn accesses_of(
     stage: Option<&str>,
 ) -> Vec<AccessRecord> {
     let first_plan = |statement: &str| {
-        let first = result.workers.findings.iter().find(|found| found.statement == statement);
-        first.map_or_else(String::new, |found| found.finding.outline.clone())
+        let first = result.workers.findings.iter().find(|check| check.statement == statement);
+        first.map_or_else(String::new, |check| check.finding.outline.clone())
     };
     let expected_by =
         |statement: &str| expected.iter().find(|access| access.statement == statement);
@@ -32,14 +32,14 @@ pub(super) fn accesses_of(
         sessions,
         ..AccessRecord::default()
     };
-    let checked = result.workers.findings.iter().map(|found: &AccessFinding| {
-        let known = record(&found.statement, found.moment, found.sessions);
+    let checked = result.workers.findings.iter().map(|check: &AccessFinding| {
+        let known = record(&check.statement, check.moment, check.sessions);
         AccessRecord {
             // Different values of a statement may have different plans, each of which must stay the same.
-            expected: found.finding.first.clone().unwrap_or(known.expected),
-            found: found.finding.outline.clone(),
-            held: found.finding.is_expected,
-            storage: found.finding.storage,
+            expected: check.finding.first.clone().unwrap_or(known.expected),
+            found: check.finding.outline.clone(),
+            held: check.finding.is_expected,
+            storage: check.finding.storage,
             ..known
         }
     });

@@ -11,7 +11,7 @@ use crate::run::parts::{Ending, Measured, MeasuredObservation, MeasuredStatement
 use crate::run::results;
 use crate::workload::access::Access;
 use accesses::{access_of_statement, accesses_of, contradictions, path_reasons, unexpected_path};
-use reasons::of_loop;
+use reasons::loop_reasons;
 pub(super) use reasons::{STRICT, strict_reasons, unlike_planned};
 use riops_model::figure::judged;
 use riops_model::record::{
@@ -72,21 +72,21 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn add_loop(&mut self, each: Measured) -> Result<(), HistogramError> {
+    fn add_loop(&mut self, measured: Measured) -> Result<(), HistogramError> {
         let plan = &self.record.plan;
-        let name = self.several.then(|| each.result.name.clone());
-        let (stage_status, stage_failure) = ending(&each.result);
+        let name = self.several.then(|| measured.result.name.clone());
+        let (stage_status, stage_failure) = ending(&measured.result);
         if self.record.status == Status::Done {
             self.record.status = stage_status;
         }
-        let wrong_replies = each.result.workers.wrong_replies;
-        let accesses = accesses_of(&each.result, self.expected, name.as_deref());
-        let ended_run = each.result.breached.clone();
-        let stage = results::session_loop::stage(each, plan, &self.record.client)?;
+        let wrong_replies = measured.result.workers.wrong_replies;
+        let accesses = accesses_of(&measured.result, self.expected, name.as_deref());
+        let ended_run = measured.result.breached.clone();
+        let stage = results::session_loop::stage(measured, plan, &self.record.client)?;
         let thresholds = judged(&self.record, &stage, ended_run.as_ref(), name.as_deref())?;
         self.record.thresholds.extend(thresholds);
         let mut reasons: Vec<String> = stage_failure.clone().into_iter().collect();
-        reasons.extend(of_loop(&stage, plan, wrong_replies));
+        reasons.extend(loop_reasons(&stage, plan, wrong_replies));
         let mut changed = path_reasons(&accesses);
         let scans = stage.database.as_ref().map_or(&[][..], |database| &database.scans);
         changed.extend(contradictions(&accesses, scans));
@@ -105,12 +105,13 @@ impl Judge<'_> {
     }
 
     fn add_shared_dataset(&mut self) {
-        let users = self.record.target.dataset.as_ref().map_or(&[][..], |each| &each.other_users);
-        let found = shared_dataset(users);
-        if let Some(warning) = found.as_ref().filter(|_| self.record.plan.strict) {
+        let users =
+            self.record.target.dataset.as_ref().map_or(&[][..], |dataset| &dataset.other_users);
+        let shared = shared_dataset(users);
+        if let Some(warning) = shared.as_ref().filter(|_| self.record.plan.strict) {
             self.record.verdict.reasons.push(format!("disturbed: {}{STRICT}", warning.text));
         }
-        self.record.verdict.warnings.extend(found);
+        self.record.verdict.warnings.extend(shared);
     }
 
     /// Adds what is probably a mistake in the statements of the plan.
@@ -135,17 +136,18 @@ impl Judge<'_> {
         if plan.strict {
             self.add_reasons(name, strict_reasons(&stage, plan, &warnings));
         }
-        let of_stage = warnings.into_iter().map(|each| Warning { stage: name.cloned(), ..each });
+        let of_stage =
+            warnings.into_iter().map(|warning| Warning { stage: name.cloned(), ..warning });
         self.record.verdict.warnings.extend(of_stage);
         self.record.stages.push(stage);
     }
 
-    fn add_observation(&mut self, each: MeasuredObservation) -> Result<(), HistogramError> {
-        if each.interrupted {
+    fn add_observation(&mut self, observation: MeasuredObservation) -> Result<(), HistogramError> {
+        if observation.interrupted {
             self.record.status = Status::Interrupted;
         }
-        self.record.verdict.reasons.extend(observation_reasons(&each));
-        let missing = missing_parts(&each, &self.record.target.database).into_iter();
+        self.record.verdict.reasons.extend(observation_reasons(&observation));
+        let missing = missing_parts(&observation, &self.record.target.database).into_iter();
         let kind = WarningKind::Observed;
         self.record.verdict.warnings.extend(missing.map(|text| Warning {
             kind,
@@ -153,24 +155,24 @@ impl Judge<'_> {
             text,
         }));
         let plan = &self.record.plan;
-        let stage = results::single::observed(each, plan, &self.record.client);
+        let stage = results::single::observed(observation, plan, &self.record.client);
         let thresholds = judged(&self.record, &stage, None, None)?;
         self.record.thresholds.extend(thresholds);
         self.add_stage(stage, None);
         Ok(())
     }
 
-    fn add_statement(&mut self, each: MeasuredStatement) {
-        if let Some((access, finding)) = &each.finding {
-            let record = access_of_statement(&each.name, access, finding);
+    fn add_statement(&mut self, statement: MeasuredStatement) {
+        if let Some((access, finding)) = &statement.finding {
+            let record = access_of_statement(&statement.name, access, finding);
             if !record.held {
-                self.add_reasons(Some(&each.name), vec![unexpected_path(&record)]);
+                self.add_reasons(Some(&statement.name), vec![unexpected_path(&record)]);
             }
             self.record.accesses.push(record);
         }
-        let name = self.several.then(|| each.name.clone());
+        let name = self.several.then(|| statement.name.clone());
         let plan = &self.record.plan;
-        let stage = results::single::statement(each, plan, &self.record.client);
+        let stage = results::single::statement(statement, plan, &self.record.client);
         self.add_reasons(Some(&stage.name), unlike_planned(&stage, &plan.work.traits()));
         self.add_stage(stage, name.as_ref());
     }
@@ -190,7 +192,7 @@ fn observation_reasons(measured: &MeasuredObservation) -> Vec<String> {
         (Some(code), _) => Some(format!("the command exited with {code}")),
         (None, signal) => {
             let signal =
-                signal.map_or_else(|| "a signal".to_owned(), |each| format!("signal {each}"));
+                signal.map_or_else(|| "a signal".to_owned(), |signal| format!("signal {signal}"));
             Some(format!("{signal} ended the command"))
         }
     });
@@ -210,7 +212,7 @@ fn missing_parts(measured: &MeasuredObservation, database: &str) -> Vec<String> 
         format!("the command left processes behind, whose further work is not measured: {left}")
     });
     let sampled = measured.usage.sampled.as_ref().map_or(&[][..], |sampled| &sampled.databases);
-    let others = joined(sampled.iter().filter(|each| *each != database), ", ");
+    let others = joined(sampled.iter().filter(|name| *name != database), ", ");
     let others = (!others.is_empty()).then(|| {
         format!("sessions of the command used database {others}, but riops counts blocks, tables and statements in database {database}")
     });

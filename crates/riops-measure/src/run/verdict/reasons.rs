@@ -12,16 +12,16 @@ const CLOCK_STEP_SHARE: f64 = 0.01;
 pub(in crate::run) const STRICT: &str = " (--strict)";
 
 /// Returns why the result of a session loop is not valid.
-pub(super) fn of_loop(stage: &StageRecord, plan: &Plan, wrong_replies: u64) -> Vec<String> {
+pub(super) fn loop_reasons(stage: &StageRecord, plan: &Plan, wrong_replies: u64) -> Vec<String> {
     let traits = plan.work.traits();
     let wrong_replies = (wrong_replies > 0).then(|| {
         let what = traits.wrong_replies.unwrap_or("fewer or more rows than requested");
         format!("{wrong_replies} replies had {what}")
     });
-    let found = [missing_rows(stage, plan, &traits), ended_sessions(stage)];
+    let first = [missing_rows(stage, plan, &traits), ended_sessions(stage)];
     let later = [clock_step(stage), wrong_replies];
-    let found = found.into_iter().flatten().chain(without_success(stage, &traits));
-    found.chain(later.into_iter().flatten()).chain(unlike_planned(stage, &traits)).collect()
+    let first = first.into_iter().flatten().chain(without_success(stage, &traits));
+    first.chain(later.into_iter().flatten()).chain(unlike_planned(stage, &traits)).collect()
 }
 
 fn missing_rows(stage: &StageRecord, plan: &Plan, traits: &Traits) -> Option<String> {
@@ -45,19 +45,19 @@ fn without_success(stage: &StageRecord, traits: &Traits) -> impl Iterator<Item =
     let accepts_none = traits.accepts_no_transactions;
     let has_lost_connections = stage.session_loop.reconnects > 0;
     let is_down = !is_without || has_lost_connections && !accepts_none;
-    let found = [
+    let reasons = [
         (stage.ended_in_an_outage() && is_down)
             .then_some("the server was not available at the end of the measurement"),
         (is_without && !accepts_none).then_some("no transaction ended within the measurement"),
     ];
     let drained = stage.session_loop.drained;
     let in_flight = match drained.transactions + drained.lost {
-        number if number > 0 && is_without => {
-            format!("; {} in flight at its end", units::count(number))
+        count if count > 0 && is_without => {
+            format!("; {} in flight at its end", units::count(count))
         }
         _ => String::new(),
     };
-    found.into_iter().flatten().map(move |text| format!("{text}{in_flight}"))
+    reasons.into_iter().flatten().map(move |text| format!("{text}{in_flight}"))
 }
 
 /// Returns what makes a stage invalid under `--strict`.
@@ -159,15 +159,15 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_was_not_emptied_is_a_reason_unless_trying_is_enough() {
+    fn rejects_a_cache_that_was_not_emptied_unless_trying_is_enough() {
         let reasons = |caches, reached| {
             unlike_planned(
                 &stage(reached, 10.0, 0.1),
                 &RowsRun { caches, ..RowsRun::default() }.traits(),
             )
         };
-        let found = reasons(Caches::Cold, false);
-        assert!(found[0].contains("page cache: NOT dropped"), "{found:?}");
+        let texts = reasons(Caches::Cold, false);
+        assert!(texts[0].contains("page cache: NOT dropped"), "{texts:?}");
         assert!(reasons(Caches::Cold, true).is_empty());
         assert!(reasons(Caches::ColdTry, false).is_empty());
         assert!(reasons(Caches::Warm, false).is_empty());
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_mix_is_a_reason_if_chance_is_excluded() {
+    fn rejects_a_missed_mix_if_chance_is_excluded() {
         let reasons = |executed, chance| {
             unlike_planned(&stage(true, executed, chance), &RowsRun::default().traits())
         };

@@ -2,7 +2,7 @@
 //!
 //! docs/reading-results.md explains each of them; a test compares the two.
 
-use crate::run::results::client::loops_are_shared;
+use crate::run::results::client::has_shared_loops;
 use riops_model::plan::Plan;
 use riops_model::record::{ClockStep, Record, StageRecord, Warning, WarningKind};
 use riops_model::units::format::{count, duration_us, joined, number_of, rate};
@@ -35,7 +35,7 @@ const STALL_SHARE: f64 = 0.1;
 
 /// Returns the warnings about a stage.
 pub(in crate::run) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning> {
-    let found = [
+    let candidates = [
         (WarningKind::Outage, outage(stage)),
         (WarningKind::Stalls, stalls(stage, plan)),
         (WarningKind::ForeignCpu, foreign_cpu(stage)),
@@ -49,8 +49,8 @@ pub(in crate::run) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning>
         (WarningKind::Clock, clock(stage)),
         (WarningKind::Statement, without_rows(stage, plan)),
     ];
-    let found = found.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
-    found.map(|(kind, text)| Warning { kind, stage: None, text }).collect()
+    let candidates = candidates.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
+    candidates.map(|(kind, text)| Warning { kind, stage: None, text }).collect()
 }
 
 /// Settings without which a commit waits for nothing.
@@ -95,7 +95,7 @@ fn stalls(stage: &StageRecord, plan: &Plan) -> Option<String> {
     let cpu = stage.client_cpu.as_ref()?;
     let stalls = cpu.away_us.as_ref()?;
     let latency = stage.session_loop.latency_us()?;
-    if !loops_are_shared(stage.sessions, plan, cpu.worker_shares.len()) {
+    if !has_shared_loops(stage.sessions, plan, cpu.worker_shares.len()) {
         return None;
     }
     let shares = [("p50", stalls.p50, latency.p50), ("p99", stalls.p99, latency.p99)];
@@ -146,12 +146,12 @@ fn slow_processor(stage: &StageRecord) -> Option<String> {
 /// Other sessions of the server, compared with the active sessions of the run.
 fn foreign_sessions(stage: &StageRecord) -> Option<String> {
     let neighbors = stage.neighbors.as_ref()?;
-    let others = || neighbors.sessions.iter().filter(|each| !each.is_replication());
-    let active = others().map(|each| each.active).sum::<f64>();
+    let others = || neighbors.sessions.iter().filter(|session| !session.is_replication());
+    let active = others().map(|session| session.active).sum::<f64>();
     let waits = stage.probes.as_ref().map_or(&[][..], |probes| &probes.waits);
     let idle = waits.iter().filter(|wait| wait.event == "idle").map(|wait| wait.share).sum::<f64>();
     let own_active = (1.0 - idle) * f64::from(stage.sessions.max(1));
-    let names = others().take(3).map(|each| format!("{} {:.2}", each.name, each.active));
+    let names = others().take(3).map(|session| format!("{} {:.2}", session.name, session.active));
     let names = names.collect::<Vec<_>>().join(", ");
     (active >= FOREIGN_SESSIONS_MIN.max(FOREIGN_SHARE * own_active)).then(|| {
         format!("{active:.2} other sessions of the server were active on average: {names}")
@@ -209,8 +209,11 @@ fn without_rows(stage: &StageRecord, plan: &Plan) -> Option<String> {
         let word = query.split_whitespace().next().unwrap_or_default().to_lowercase();
         SEARCHING.contains(&word.as_str())
     };
-    let mut never = statements.iter().filter(|each| {
-        each.is_own && each.calls >= EXECUTIONS_MIN && each.rows == 0 && is_searching(&each.query)
+    let mut never = statements.iter().filter(|statement| {
+        statement.is_own
+            && statement.calls >= EXECUTIONS_MIN
+            && statement.rows == 0
+            && is_searching(&statement.query)
     });
     let text = match never.next() {
         Some(first) => {
@@ -234,7 +237,7 @@ fn foreign_locks(stage: &StageRecord) -> Option<String> {
     let blockers = &stage.probes.as_ref()?.blockers;
     let others = || blockers.iter().filter(|blocker| !blocker.is_own);
     let share = waiting * others().map(|blocker| blocker.share).sum::<f64>();
-    let names = others().take(3).map(|each| format!("{} ({})", each.name, each.state));
+    let names = others().take(3).map(|blocker| format!("{} ({})", blocker.name, blocker.state));
     let names = names.collect::<Vec<_>>().join(", ");
     let part = percent(share);
     (share >= FOREIGN_SHARE).then(|| {
@@ -294,8 +297,8 @@ mod tests {
         let device = DeviceUse { name: "vda".to_owned(), read_mb_s: 100.0, ..DeviceUse::default() };
         stage.io = Some(IoRecord { device: Some(device), ..IoRecord::default() });
         change(&mut stage);
-        let found = warnings(&stage, &Plan::default());
-        found.into_iter().map(|warning| (warning.kind, warning.text)).collect()
+        let warnings = warnings(&stage, &Plan::default());
+        warnings.into_iter().map(|warning| (warning.kind, warning.text)).collect()
     }
 
     #[test]
@@ -356,21 +359,21 @@ mod tests {
             without_rows(&stage, plan)
         };
         let missing = ("UPDATE a SET b = $1 WHERE id = $2", 500, 0);
-        let found = ("select 1", 500, 500);
+        let hit = ("select 1", 500, 500);
         let text = "500 executions found no row: UPDATE a SET b = $1 WHERE id = $2";
-        assert_eq!(warned(&script, &[found, missing], 500, 500).as_deref(), Some(text));
+        assert_eq!(warned(&script, &[hit, missing], 500, 500).as_deref(), Some(text));
         let text = "500 executions found no row: UPDATE a SET b = $1 WHERE id = $2 (and 1 more statement without a row)";
         assert_eq!(warned(&script, &[missing, missing], 500, 500).as_deref(), Some(text));
         assert_eq!(warned(&script, &[], 0, 500).as_deref(), Some("500 queries found no row"));
         // A few misses, statements that find nothing by design, and other workloads, whose replies are checked.
-        assert_eq!(warned(&script, &[("select 1", 99, 0), ("BEGIN", 500, 0), found], 1, 500), None);
+        assert_eq!(warned(&script, &[("select 1", 99, 0), ("BEGIN", 500, 0), hit], 1, 500), None);
         assert_eq!(warned(&Plan::default(), &[missing], 0, 500), None);
     }
 
     #[test]
-    fn a_pause_that_contains_an_outage_is_one_after_errors() {
+    fn names_errors_as_the_cause_of_a_pause_with_an_outage() {
         let pause_with = |outage_s: Option<f64>, sqlstate: &str| {
-            let found = warnings_with(|stage| {
+            let warnings = warnings_with(|stage| {
                 (stage.seconds, stage.transactions) = (10.0, 10_000);
                 stage.session_loop.longest_pause_s = Some(2.0);
                 let without_success_s = outage_s;
@@ -381,7 +384,7 @@ mod tests {
                     ..ErrorEntry::default()
                 }];
             });
-            found.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")
+            warnings.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")
         };
         let pause = |outage_s| pause_with(outage_s, "40001");
         let text = |cause: &str| {
@@ -400,7 +403,7 @@ mod tests {
 
     #[test]
     fn foreign_load_is_named_with_its_share() {
-        let found = warnings_with(|stage| {
+        let warnings = warnings_with(|stage| {
             let neighbors = stage.neighbors.as_mut().unwrap();
             neighbors.cpu_share = Some(0.48);
             neighbors.steal_share = Some(0.06);
@@ -417,7 +420,8 @@ mod tests {
             let blockers = vec![blocker("riops", true, 0.4), blocker("psql", false, 0.6)];
             stage.probes = Some(Sampled { blockers, ..Sampled::default() });
         });
-        let lines: Vec<_> = found.iter().map(|(kind, text)| format!("{kind:?}: {text}")).collect();
+        let lines: Vec<_> =
+            warnings.iter().map(|(kind, text)| format!("{kind:?}: {text}")).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
         ForeignCpu: other processes used 48% of the CPU of this machine: stress 0.96 CPUs
         StolenCpu: the hypervisor withheld 6.0% of the CPU of this machine (steal time)
@@ -428,22 +432,22 @@ mod tests {
     }
 
     #[test]
-    fn requests_for_small_blocks_matter_with_few_bytes() {
-        let found = |reads_per_s: f64| {
+    fn warns_about_requests_for_small_blocks_despite_few_bytes() {
+        let warned = |reads_per_s: f64| {
             warnings_with(move |stage| {
                 let device = stage.io.as_mut().unwrap().device.as_mut().unwrap();
                 (device.reads_per_s, device.busy_share) = (4_000.0, 0.4);
                 stage.neighbors.as_mut().unwrap().device_reads_per_s = Some(reads_per_s);
             })
         };
-        assert_eq!(found(150.0), []);
+        assert_eq!(warned(150.0), []);
         let text = "other processes caused 25% of the reads of vda: 1,000 per second".to_owned();
-        assert_eq!(found(1_000.0), [(WarningKind::ForeignIo, text)]);
+        assert_eq!(warned(1_000.0), [(WarningKind::ForeignIo, text)]);
     }
 
     #[test]
     fn other_sessions_are_compared_with_the_active_ones() {
-        let found = |idle: f64| {
+        let warned = |idle: f64| {
             warnings_with(move |stage| {
                 let sessions = vec![OtherSessions { name: "pgbench".to_owned(), active: 0.3 }];
                 stage.neighbors.as_mut().unwrap().sessions = sessions;
@@ -457,13 +461,13 @@ mod tests {
         });
         assert_eq!(replication, []);
         // The stage has 8 sessions.
-        assert_eq!(found(0.0), []);
-        assert_eq!(found(0.5)[0].0, WarningKind::ForeignSessions);
+        assert_eq!(warned(0.0), []);
+        assert_eq!(warned(0.5)[0].0, WarningKind::ForeignSessions);
     }
 
     #[test]
     fn a_snapshot_that_is_as_old_as_the_stage_keeps_its_row_versions() {
-        let found = |transactions: u64| {
+        let warned = |transactions: u64| {
             warnings_with(move |stage| {
                 let holder = "psql (idle in transaction)".to_owned();
                 let oldest = OldestSnapshot { transactions, of_stage: 50_000, holder };
@@ -473,22 +477,22 @@ mod tests {
                     Some(DatabaseUse { row_versions, oldest_snapshot, ..DatabaseUse::default() });
             })
         };
-        assert_eq!(found(20_000), []);
+        assert_eq!(warned(20_000), []);
         let text = "VACUUM can remove no row version of the last 51,000 transactions: psql (idle in transaction) has a snapshot of that age".to_owned();
-        assert_eq!(found(51_000), [(WarningKind::OldSnapshot, text)]);
+        assert_eq!(warned(51_000), [(WarningKind::OldSnapshot, text)]);
     }
 
     #[test]
-    fn segments_that_are_sent_again_matter_from_a_share_on() {
-        let found = |retransmitted: u64| {
+    fn warns_about_retransmitted_segments_from_a_share_on() {
+        let warned = |retransmitted: u64| {
             warnings_with(move |stage| {
                 let segments = 100_000;
                 stage.network =
                     Some(NetworkUse { segments, retransmitted, ..NetworkUse::default() });
             })
         };
-        assert_eq!(found(199), []);
-        assert_eq!(found(200)[0].0, WarningKind::Network);
+        assert_eq!(warned(199), []);
+        assert_eq!(warned(200)[0].0, WarningKind::Network);
     }
 
     #[test]
@@ -501,9 +505,9 @@ mod tests {
             })
         };
         assert_eq!(with_outage(0.05), []);
-        let found = with_outage(5.0);
-        assert_eq!(found[0].0, WarningKind::Outage);
-        assert!(found[0].1.contains("5.00 s, 62% of the measurement"), "{}", found[0].1);
+        let warnings = with_outage(5.0);
+        assert_eq!(warnings[0].0, WarningKind::Outage);
+        assert!(warnings[0].1.contains("5.00 s, 62% of the measurement"), "{}", warnings[0].1);
         // With a rate, nothing was due in a pause after which no transaction is late.
         let paused = |response_us: f64| {
             warnings_with(move |stage| {
@@ -518,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_above_a_tenth_of_the_latency_are_part_of_it() {
+    fn warns_about_stalls_above_a_tenth_of_the_latency() {
         let with_stalls = |sessions: u32| {
             warnings_with(move |stage| {
                 stage.sessions = sessions;
@@ -526,9 +530,9 @@ mod tests {
                     Some(LatencySummary::for_test(10.0, 580.0));
             })
         };
-        let found = with_stalls(8);
-        assert_eq!(found[0].0, WarningKind::Stalls);
-        assert!(found[0].1.ends_with("poll loop, 20% of the p99"), "{}", found[0].1);
+        let warnings = with_stalls(8);
+        assert_eq!(warnings[0].0, WarningKind::Stalls);
+        assert!(warnings[0].1.ends_with("poll loop, 20% of the p99"), "{}", warnings[0].1);
         assert_eq!(with_stalls(2), []);
     }
 }

@@ -111,9 +111,9 @@ impl ConnInfo {
         let from_variables = fill_in(&mut settings, environment)?;
         Self::from_settings(settings, environment).map_err(|error| match error {
             ConnInfoError::BadValue { name, value, reason, .. } => {
-                let known = PARAMETERS.iter().find(|each| each.name == name);
+                let known = PARAMETERS.iter().find(|parameter| parameter.name == name);
                 let variable = known.filter(|_| from_variables.contains(&name));
-                let variable = variable.and_then(|each| each.variable);
+                let variable = variable.and_then(|parameter| parameter.variable);
                 ConnInfoError::BadValue { name, variable, value, reason }
             }
             other => other,

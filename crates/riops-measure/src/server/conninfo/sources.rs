@@ -117,8 +117,8 @@ fn section(text: &str, name: &str, path: &Path) -> Result<Option<Settings>, Conn
             continue;
         };
         let is_known = |key: &str| {
-            let found = PARAMETERS.iter().find(|parameter| parameter.name == key);
-            found.is_some_and(|parameter| parameter.usage != Use::Service)
+            let known = PARAMETERS.iter().find(|parameter| parameter.name == key);
+            known.is_some_and(|parameter| parameter.usage != Use::Service)
         };
         match line.split_once('=') {
             Some((key, value)) if is_known(key) => {

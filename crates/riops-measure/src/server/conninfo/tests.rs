@@ -245,7 +245,8 @@ fn every_parameter_of_libpq_is_known() {
     assert_eq!(peer("host=/tmp").required_peer.as_deref(), Some("me"));
     assert_eq!(peer("host=/tmp requirepeer=you").required_peer.as_deref(), Some("you"));
     // Each one has another name, and none is read that the table does not contain.
-    let names: std::collections::BTreeSet<_> = PARAMETERS.iter().map(|each| each.name).collect();
+    let names: std::collections::BTreeSet<_> =
+        PARAMETERS.iter().map(|parameter| parameter.name).collect();
     assert_eq!(names.len(), PARAMETERS.len());
 }
 
@@ -263,16 +264,16 @@ fn every_parameter_is_documented() {
 fn a_named_file_that_is_missing_is_ignored_with_a_warning() {
     let warnings = |text: &str| parse(text).unwrap().warnings;
     for mode in ["allow", "prefer", "require"] {
-        let found = warnings(&format!("host=h sslmode={mode} sslrootcert=/nonexistent.crt"));
+        let lines = warnings(&format!("host=h sslmode={mode} sslrootcert=/nonexistent.crt"));
         let expected = format!(
             "the root certificate \"/nonexistent.crt\" does not exist: the server's certificate is not verified (sslmode={mode})"
         );
-        assert_eq!(found, [expected]);
+        assert_eq!(lines, [expected]);
     }
-    let found = warnings("host=h sslmode=require sslcert=/dev/null/x sslkey=/nonexistent");
+    let lines = warnings("host=h sslmode=require sslcert=/dev/null/x sslkey=/nonexistent");
     assert!(
-        found[0].starts_with("the client certificate \"/dev/null/x\" does not exist"),
-        "{found:?}"
+        lines[0].starts_with("the client certificate \"/dev/null/x\" does not exist"),
+        "{lines:?}"
     );
     // Without TLS, no file is used.
     assert!(warnings("host=/tmp sslrootcert=/nonexistent.crt").is_empty());
@@ -280,7 +281,7 @@ fn a_named_file_that_is_missing_is_ignored_with_a_warning() {
 }
 
 #[test]
-fn with_settings_beside_it_a_string_keeps_its_own_or_not() {
+fn a_string_keeps_its_own_settings_or_gets_the_settings_beside_it() {
     let beside = [("host", "a"), ("port", "1"), ("user", "")];
     for (text, string, separate) in [
         ("bench", "dbname=bench host=a port=1", "dbname=bench host=a port=1"),
@@ -332,8 +333,8 @@ fn reads_the_password_of_each_host_from_the_file_unless_one_is_given() {
     let environment = with(&[("PGPASSFILE", file.to_str().unwrap())]);
     let passwords = |text: &str| -> Vec<Option<String>> {
         let info = ConnInfo::parse(text, &environment).unwrap();
-        let of = |server| info.credentials(server, false, None).password;
-        info.servers.iter().map(of).collect()
+        let password = |server| info.credentials(server, false, None).password;
+        info.servers.iter().map(password).collect()
     };
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(passwords("host=a,b,c"), [some("first"), some("second"), None]);
@@ -455,8 +456,8 @@ fn the_default_revocation_list_is_used_if_it_exists_and_no_other_is_set() {
     let default = home.path().join(".postgresql").join("root.crl");
     let files = |settings: &[(&str, &str)]| {
         let mut take = |name: &str| {
-            let found = settings.iter().find(|(setting, _)| *setting == name);
-            found.map(|(_, value)| (*value).to_owned())
+            let setting = settings.iter().find(|(key, _)| *key == name);
+            setting.map(|(_, value)| (*value).to_owned())
         };
         let tls =
             super::values::tls_settings(&mut take, Some(home.path()), &mut Vec::new()).unwrap();
@@ -523,7 +524,7 @@ fn a_connection_string_to_type_again_has_no_password() {
 
 proptest! {
     #[test]
-    fn what_is_shown_instead_of_a_password_is_read_back(
+    fn reads_back_the_text_shown_instead_of_a_password(
         host in "[a\\s'\\\\=]{0,5}", user in any::<String>(), password in any::<String>(),
     ) {
         let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
@@ -547,9 +548,9 @@ fn the_variables_of_sessions_have_an_effect_without_a_connection_string() {
         ("PGSSLMODE", "verify-full"),
     ]);
     let own = ConnInfo::unix(std::path::Path::new("/tmp"), 1, "u", "d");
-    let found = own.clone().with_session_variables(&environment);
-    assert_eq!(found.options.as_deref(), Some("-c work_mem=1MB"));
-    assert_eq!(found.session_settings, [("timezone", "Asia/Tokyo".to_owned())]);
-    assert_eq!(found.application_name.as_deref(), Some("me"));
-    assert_eq!(found.ssl_mode, own.ssl_mode);
+    let extended = own.clone().with_session_variables(&environment);
+    assert_eq!(extended.options.as_deref(), Some("-c work_mem=1MB"));
+    assert_eq!(extended.session_settings, [("timezone", "Asia/Tokyo".to_owned())]);
+    assert_eq!(extended.application_name.as_deref(), Some("me"));
+    assert_eq!(extended.ssl_mode, own.ssl_mode);
 }

@@ -140,7 +140,7 @@ pub fn is_mistyped_url(text: &str) -> bool {
 
 /// Whether a text can be the name of a setting.
 fn is_setting_name(name: &str) -> bool {
-    let is_letter = |each: char| each.is_ascii_alphanumeric() || each == '_';
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     !name.is_empty() && name.len() <= 40 && name.chars().all(is_letter)
 }
 

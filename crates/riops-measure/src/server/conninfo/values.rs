@@ -48,7 +48,7 @@ impl SessionAttrs {
 
     /// Returns the value in connection strings.
     pub(in super::super) fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, each)| *each == self).map_or("", |(name, _)| name)
+        Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
     }
 }
 
@@ -110,8 +110,8 @@ pub(super) fn choice<T: Copy>(
     let Some(value) = take(name) else {
         return Ok(default);
     };
-    if let Some((_, found)) = choices.iter().find(|(choice, _)| *choice == value) {
-        return Ok(*found);
+    if let Some((_, chosen)) = choices.iter().find(|(choice, _)| *choice == value) {
+        return Ok(*chosen);
     }
     let mut names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
     let last = names.pop().unwrap_or_default();
@@ -361,20 +361,20 @@ pub(super) fn required_methods(
 }
 
 pub(super) fn keepalive(take: Take<'_>) -> Result<Keepalive, ConnInfoError> {
-    let mut number = |name: &'static str| -> Result<Option<u32>, ConnInfoError> {
+    let mut setting = |name: &'static str| -> Result<Option<u32>, ConnInfoError> {
         let Some(value) = take(name) else {
             return Ok(None);
         };
-        let number = value.parse().or_else(|_| bad(name, value, "expected a whole number"))?;
-        Ok(Some(number).filter(|&number| number > 0))
+        let count = value.parse().or_else(|_| bad(name, value, "expected a whole number"))?;
+        Ok(Some(count).filter(|&count| count > 0))
     };
-    let seconds = |number: Option<u32>| number.map(|number| Duration::from_secs(number.into()));
+    let seconds = |value: Option<u32>| value.map(|value| Duration::from_secs(value.into()));
     Ok(Keepalive {
-        idle: seconds(number("keepalives_idle")?),
-        interval: seconds(number("keepalives_interval")?),
-        count: number("keepalives_count")?,
-        user_timeout: number("tcp_user_timeout")?
-            .map(|number| Duration::from_millis(number.into())),
+        idle: seconds(setting("keepalives_idle")?),
+        interval: seconds(setting("keepalives_interval")?),
+        count: setting("keepalives_count")?,
+        user_timeout: setting("tcp_user_timeout")?
+            .map(|millis| Duration::from_millis(millis.into())),
         enabled: choice(take, "keepalives", true, &FLAG)?,
     })
 }

@@ -50,10 +50,10 @@ impl Account {
             None => {
                 let caller = std::env::var("SUDO_USER").ok();
                 let candidates = caller.as_deref().into_iter().chain(["postgres", "nobody"]);
-                let mut found = candidates.filter_map(|name| find(&passwd, name));
+                let mut accounts = candidates.filter_map(|name| find(&passwd, name));
                 let reason = "neither user \"postgres\" nor user \"nobody\" exists, and PostgreSQL refuses to run as root";
-                let found = found.find(|account| account.uid != 0);
-                found.map_or_else(|| refused(reason.to_owned()), Ok)
+                let account = accounts.find(|account| account.uid != 0);
+                account.map_or_else(|| refused(reason.to_owned()), Ok)
             }
         }
     }
@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn finds_users_by_exact_name() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\npostgresx:x:5:6::/:\npostgres:x:101:104:,,,:/var:/bin/sh\nbad:x:y:z\n";
-        let found = find(passwd, "postgres").unwrap();
-        assert_eq!((found.uid, found.gid), (101, 104));
+        let account = find(passwd, "postgres").unwrap();
+        assert_eq!((account.uid, account.gid), (101, 104));
         assert_eq!(find(passwd, "nobody"), None);
         assert_eq!(find(passwd, "bad"), None);
     }

@@ -295,7 +295,7 @@ fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, Strin
     if binaries.has_library("pg_stat_statements") {
         settings.push(("shared_preload_libraries".to_owned(), "pg_stat_statements".to_owned()));
     }
-    if shm_is_small() {
+    if is_shm_small() {
         settings.push(("dynamic_shared_memory_type".to_owned(), "mmap".to_owned()));
     }
     for (name, value) in &options.settings {
@@ -316,7 +316,7 @@ fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, Strin
     Ok(settings)
 }
 
-fn shm_is_small() -> bool {
+fn is_shm_small() -> bool {
     rustix::fs::statvfs("/dev/shm").is_ok_and(|shm| shm.f_bavail * shm.f_frsize < SHM_BYTES_MIN)
 }
 

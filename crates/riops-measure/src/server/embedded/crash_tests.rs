@@ -80,14 +80,14 @@ impl Server {
 }
 
 /// Calls `act` with a new server for each number of changes after which riops is killed. Returns their number.
-fn at_each_change(act: impl Fn(&Server, u32) -> bool) -> u32 {
+fn run_at_each_change(act: impl Fn(&Server, u32) -> bool) -> u32 {
     (0..CHANGES_MAX).find(|&changes| !act(&Server::new(), changes)).unwrap()
 }
 
 #[test]
 fn a_start_after_a_start_that_was_killed_at_any_change_works() {
     for programs in ["complete", "killed"] {
-        let changes = at_each_change(|server, changes| {
+        let changes = run_at_each_change(|server, changes| {
             let is_killed = killed::after(changes, || drop(server.initialize(programs)));
             server.require_complete(&format!("{programs}, {changes}"));
             is_killed
@@ -99,7 +99,7 @@ fn a_start_after_a_start_that_was_killed_at_any_change_works() {
 #[test]
 fn a_start_or_a_reset_after_a_reset_that_was_killed_at_any_change_works() {
     for resets_again in [false, true] {
-        let changes = at_each_change(|server, changes| {
+        let changes = run_at_each_change(|server, changes| {
             let when = format!("{changes}");
             server.require_complete(&when);
             let is_killed = killed::after(changes, || drop(server.reset()));
@@ -118,7 +118,7 @@ fn a_start_or_a_reset_after_a_reset_that_was_killed_at_any_change_works() {
 #[test]
 fn a_start_that_is_killed_twice_does_not_block_the_third_one() {
     for first in 0..15 {
-        at_each_change(|server, changes| {
+        run_at_each_change(|server, changes| {
             killed::after(first, || drop(server.initialize("killed")));
             let is_killed = killed::after(changes, || drop(server.initialize("complete")));
             server.require_complete(&format!("{first}, {changes}"));

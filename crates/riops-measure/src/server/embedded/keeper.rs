@@ -54,8 +54,7 @@ pub fn run(input: &mut impl io::Read, output: &mut impl Write) -> io::Result<()>
         Err(error)
     })?;
     let pid = i32::try_from(server.id()).unwrap_or_default();
-    let is_ready =
-        || postmaster::pid_file(&data).is_some_and(|found| found.pid == pid && found.ready);
+    let is_ready = || postmaster::pid_file(&data).is_some_and(|file| file.pid == pid && file.ready);
     while !is_ready() {
         if let Some(status) = server.try_wait()? {
             writeln!(output, "exited during startup ({status})")?;

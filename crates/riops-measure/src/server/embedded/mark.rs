@@ -27,7 +27,7 @@ struct Mark {
 
 impl Mark {
     /// Reads the identity of the data directory `data`, following a symbolic link.
-    fn of(data: &Path) -> Result<Self> {
+    fn read_from(data: &Path) -> Result<Self> {
         let inode = fs::metadata(data).map_err(file("stat", data))?.ino();
         let control = data.join("global/pg_control");
         let mut start = [0; 8];
@@ -74,10 +74,10 @@ pub(super) fn contents(home: &Home) -> Result<Contents> {
     if !data.join("global/pg_control").exists() {
         return Ok(Contents::Foreign(data));
     }
-    let found = Mark::of(&data)?;
+    let actual = Mark::read_from(&data)?;
     Ok(match mark {
-        _ if found == mark => Contents::Own,
-        Mark { system_identifier, .. } if system_identifier == found.system_identifier => {
+        _ if actual == mark => Contents::Own,
+        Mark { system_identifier, .. } if system_identifier == actual.system_identifier => {
             Contents::Copy
         }
         _ => Contents::Foreign(data),
@@ -95,8 +95,8 @@ fn read(home: &Home) -> Result<Option<Mark>> {
 /// Marks `data`, which is or becomes the data directory of the home directory, as created by riops.
 pub(super) fn write(home: &Home, data: &Path) -> Result<()> {
     let path = home.path(FILE);
-    let json =
-        serde_json::to_vec(&Mark::of(data)?).map_err(|error| file("write", &path)(error.into()))?;
+    let json = serde_json::to_vec(&Mark::read_from(data)?)
+        .map_err(|error| file("write", &path)(error.into()))?;
     write_private(&path, &json)
 }
 

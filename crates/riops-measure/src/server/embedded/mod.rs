@@ -189,8 +189,8 @@ fn check_settings(state: &State, options: &Options) -> Result<()> {
         return Err(EmbeddedError::SettingsConflict { running, requested });
     }
     for (name, requested) in &options.settings {
-        let found = state.settings.iter().rev().find(|(known, _)| known == name);
-        let running = found.map_or("its default", |(_, value)| value.as_str());
+        let setting = state.settings.iter().rev().find(|(known, _)| known == name);
+        let running = setting.map_or("its default", |(_, value)| value.as_str());
         if running != requested {
             let (running, requested) = (format!("{name}={running}"), requested.clone());
             return Err(EmbeddedError::SettingsConflict { running, requested });
@@ -258,8 +258,8 @@ fn stop_home(home: &Home, force: bool, interrupt: &Interrupt) -> Result<(bool, O
     let data = home.data();
     // `state.json` may be lost; the server's own file has the process as well.
     let running = home.running().map(|state| state.pid).or_else(|| {
-        let found = postmaster::pid_file(&data)?;
-        postmaster::is_running(&data, found.pid).then_some(found.pid)
+        let pid_file = postmaster::pid_file(&data)?;
+        postmaster::is_running(&data, pid_file.pid).then_some(pid_file.pid)
     });
     if let Some(pid) = running {
         postmaster::stop(&data, pid, ShutdownMode::Fast, interrupt)?;

@@ -42,6 +42,6 @@ pub(super) fn installed() -> Option<String> {
             .find(|folder| folder.join("postgres").is_file() && folder.join("initdb").is_file())
     };
     let parents = ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt", "/usr"];
-    let found = parents.into_iter().find_map(newest_in).or_else(on_path);
-    found.map(|folder| folder.display().to_string())
+    let folder = parents.into_iter().find_map(newest_in).or_else(on_path);
+    folder.map(|folder| folder.display().to_string())
 }

@@ -45,7 +45,9 @@ pub(super) fn existing_home(options: &Options) -> Result<Option<Home>> {
         .filter(|cache| options.cache.is_some() || is_trusted(cache))
         .filter(|cache| account.require_access(cache).is_ok())
         .map(|cache| Home { folder: cache.join("server").join(&name) })
-        .filter_map(|home| mark::has_server(&home).map(|found| found.then_some(home)).transpose())
+        .filter_map(|home| {
+            mark::has_server(&home).map(|has_server| has_server.then_some(home)).transpose()
+        })
         .collect::<Result<_>>()?;
     // If several exist, prefer the one with a running server.
     let running = homes.iter().position(|home| home.running().is_some());

@@ -45,8 +45,8 @@ pub(super) fn is_running(data: &Path, pid: i32) -> bool {
     is_postgres
         // Not by its path, which is another one in the mount namespace of a container.
         && match fs::metadata(format!("/proc/{pid}/cwd/.")) {
-            Ok(found) => fs::metadata(&data)
-                .is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino())),
+            Ok(cwd) => fs::metadata(&data)
+                .is_ok_and(|own| (own.dev(), own.ino()) == (cwd.dev(), cwd.ino())),
             // In a container, root may not be permitted to read the working directory of another
             // user's process. Command lines are readable, but backends overwrite theirs, so the
             // parent's is checked as well.
@@ -154,8 +154,8 @@ fn send(data: &Path, pid: i32, signal: Signal) -> bool {
 
 /// Removes `postmaster.pid` if the process in it does not belong to this server.
 pub(super) fn remove_stale_pid_file(data: &Path) {
-    if let Some(found) = pid_file(data)
-        && !is_running(data, found.pid)
+    if let Some(file) = pid_file(data)
+        && !is_running(data, file.pid)
     {
         let _ = fs::remove_file(data.join("postmaster.pid"));
     }
@@ -164,8 +164,8 @@ pub(super) fn remove_stale_pid_file(data: &Path) {
 /// Waits until a fast shutdown is done, or a signal ends the wait: the next start recovers the data. An interruption before
 /// the shutdown has ended what preceded it.
 pub(super) fn await_shutdown(interrupt: &Interrupt, done: impl Fn() -> bool) {
-    let was_requested = interrupt.requested();
-    wait_until(FAST_TIMEOUT, || done() || !was_requested && interrupt.requested());
+    let was_requested = interrupt.is_requested();
+    wait_until(FAST_TIMEOUT, || done() || !was_requested && interrupt.is_requested());
 }
 
 fn wait_until(timeout: Duration, done: impl Fn() -> bool) {
@@ -194,9 +194,9 @@ mod tests {
         let file = data.path().join("postmaster.pid");
         let me = std::process::id();
         fs::write(&file, format!("{me}\n/x\n1\n5432\n/tmp\n127.0.0.1\n1 2\nready   \n")).unwrap();
-        let found =
+        let contents =
             PidFile { pid: i32::try_from(me).unwrap(), started: "1".to_owned(), ready: true };
-        assert_eq!(pid_file(data.path()), Some(found));
+        assert_eq!(pid_file(data.path()), Some(contents));
         remove_stale_pid_file(data.path());
         assert!(!file.exists());
         fs::write(&file, "").unwrap();

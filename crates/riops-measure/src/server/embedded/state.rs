@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_without_a_user_is_of_a_server_with_the_former_one() {
+    fn a_state_without_a_user_belongs_to_a_server_with_the_former_user() {
         let text = r#"{"pid": 1, "port": 5432, "socket_dir": "/tmp", "password": "p", "bin_dir": "/bin",
             "version": "18.6", "settings": []}"#;
         let state: State = serde_json::from_str(text).unwrap();

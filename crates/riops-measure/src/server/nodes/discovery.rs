@@ -55,7 +55,7 @@ impl Nodes {
                         let addresses = servers.filter_map(|server| server.addresses().ok());
                         node.addresses = addresses.flatten().collect();
                     }
-                    let nodes = Self::of(conninfo, Spread::Off, writes, nodes, true);
+                    let nodes = Self::new(conninfo, Spread::Off, writes, nodes, true);
                     Ok(Discovery { nodes, warnings: Vec::new() })
                 }
                 _ => single(Vec::new()),
@@ -63,7 +63,7 @@ impl Nodes {
         }
         let discovered = listed.is_some();
         let nodes = listed.unwrap_or_else(|| {
-            conninfo.each_server().map(|each| Node::of(each, Role::Primary)).collect()
+            conninfo.each_server().map(|server| Node::new(server, Role::Primary)).collect()
         });
         if nodes.len() < 2 && !discovered {
             Self::require_one(limit)?;
@@ -88,7 +88,7 @@ impl Nodes {
             ));
             return single(warnings);
         }
-        let spread_over = Self::of(conninfo, spread.clone(), writes, nodes, discovered);
+        let spread_over = Self::new(conninfo, spread.clone(), writes, nodes, discovered);
         for (node, answered) in answered.iter().enumerate() {
             if !answered {
                 spread_over.mark_failed(node);
@@ -114,7 +114,7 @@ impl Nodes {
     /// [`ConnectionError::TooFewNodes`] if it is larger than 1.
     pub fn require_one(limit: Option<u32>) -> Result<(), ConnectionError> {
         match limit.filter(|&wanted| wanted > 1) {
-            Some(wanted) => Err(ConnectionError::TooFewNodes { wanted, found: 1, usable: 1 }),
+            Some(wanted) => Err(ConnectionError::TooFewNodes { wanted, nodes: 1, usable: 1 }),
             None => Ok(()),
         }
     }
@@ -245,11 +245,11 @@ pub(super) fn listed(
     let Some(rows) = optional(rows)? else {
         return Ok(None);
     };
-    let field = |row: &[Option<String>], number: usize| {
-        row.get(number).cloned().flatten().unwrap_or_default()
+    let field = |row: &[Option<String>], column: usize| {
+        row.get(column).cloned().flatten().unwrap_or_default()
     };
     // If the user connected to a public address, use the public addresses of all nodes.
-    let public = rows.iter().any(|row| conninfo.names(&field(row, 7)));
+    let public = rows.iter().any(|row| conninfo.contains_host(&field(row, 7)));
     let node = |row: Vec<Option<String>>| {
         let host = field(&row, if public { 7 } else { 0 });
         let role = match field(&row, 3).as_str() {
@@ -261,7 +261,7 @@ pub(super) fn listed(
         Some(Node {
             placement: (place != "..").then_some(place),
             connections: field(&row, 2).parse().unwrap_or(0),
-            ..Node::of(conninfo.at(&host, port), role)
+            ..Node::new(conninfo.at(&host, port), role)
         })
     };
     Ok(Some(rows.into_iter().filter_map(node).collect()))
@@ -274,7 +274,7 @@ impl ConnInfo {
     }
 
     /// Returns whether one of the servers has this name or address.
-    pub(super) fn names(&self, host: &str) -> bool {
+    pub(super) fn contains_host(&self, host: &str) -> bool {
         !host.is_empty()
             && self.servers.iter().any(|server| {
                 server.host == Host::Tcp(host.to_owned())

@@ -29,7 +29,7 @@ impl Nodes {
     /// every 5 minutes and after errors. Calls `changed` if [`Self::changes`] has increased.
     pub fn monitor(&self, over: &Interrupt, changed: &dyn Fn()) {
         let mut refreshed = Instant::now();
-        while !over.requested() {
+        while !over.is_requested() {
             std::thread::sleep(POLL_INTERVAL);
             let before = self.changes();
             self.retry_failed(over);
@@ -52,8 +52,8 @@ impl Nodes {
 
     fn retry_failed(&self, over: &Interrupt) {
         let is_due = |entry: &Entry| entry.failed_at.is_some_and(|at| at.elapsed() >= RETRY_AFTER);
-        for (number, conninfo) in self.numbered(is_due) {
-            self.probe_node(number, &conninfo, over);
+        for (position, conninfo) in self.numbered(is_due) {
+            self.probe_node(position, &conninfo, over);
         }
     }
 
@@ -62,14 +62,14 @@ impl Nodes {
         (0..)
             .zip(self.entries().iter())
             .filter(|(_, entry)| is_one(entry))
-            .map(|(number, entry)| (number, entry.node.conninfo.clone()))
+            .map(|(position, entry)| (position, entry.node.conninfo.clone()))
             .collect()
     }
 
     /// Probes one node and updates its state. A promoted standby accepts writes from now on.
-    fn probe_node(&self, number: usize, conninfo: &ConnInfo, over: &Interrupt) {
+    fn probe_node(&self, position: usize, conninfo: &ConnInfo, over: &Interrupt) {
         let result = probe(conninfo, false, over);
-        if let Some(entry) = self.entries().get_mut(number) {
+        if let Some(entry) = self.entries().get_mut(position) {
             let (had_failed, role) = (entry.failed_at.is_some(), entry.node.role);
             entry.failed_at = result.is_err().then(Instant::now);
             if let Ok(probed) = result
@@ -90,8 +90,8 @@ impl Nodes {
 
     /// Probes the available nodes of a list given by the user, because their roles may have changed.
     fn probe_live(&self, over: &Interrupt) {
-        for (number, node) in self.live() {
-            self.probe_node(number, &node, over);
+        for (position, node) in self.live() {
+            self.probe_node(position, &node, over);
         }
     }
 
@@ -106,23 +106,23 @@ impl Nodes {
             let mut connection = open_to_probe(conninfo, false, over)?;
             listed(&mut connection, &self.0.conninfo)
         };
-        let first = self.live().into_iter().find_map(|(number, conninfo)| {
-            read_list(&conninfo).inspect_err(|_| self.mark_failed(number)).ok()
+        let first = self.live().into_iter().find_map(|(position, conninfo)| {
+            read_list(&conninfo).inspect_err(|_| self.mark_failed(position)).ok()
         });
-        let Some(Some(found)) = first else {
+        let Some(Some(nodes)) = first else {
             return;
         };
         let mut entries = self.entries();
         for entry in entries.iter_mut() {
-            let member = found.iter().any(|node| node.name == entry.node.name);
+            let member = nodes.iter().any(|node| node.name == entry.node.name);
             if member && !entry.member {
                 self.0.changes.fetch_add(1, Ordering::Relaxed);
             }
             entry.member = member;
         }
         // A list of zeros does not replace the counted numbers.
-        let has_numbers = found.iter().any(|node| node.connections > 0);
-        for node in found {
+        let has_numbers = nodes.iter().any(|node| node.connections > 0);
+        for node in nodes {
             if let Some(known) = entries.iter_mut().find(|entry| entry.node.name == node.name) {
                 if has_numbers {
                     known.node.connections = node.connections;

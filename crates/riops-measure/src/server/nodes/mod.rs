@@ -52,7 +52,7 @@ pub struct Node {
 }
 
 impl Node {
-    fn of(conninfo: ConnInfo, role: Role) -> Self {
+    fn new(conninfo: ConnInfo, role: Role) -> Self {
         let name = conninfo.servers.first().map(ToString::to_string).unwrap_or_default();
         let host = match conninfo.servers.first().map(|server| &server.host) {
             Some(Host::Tcp(host)) => host.clone(),
@@ -123,11 +123,11 @@ pub struct Choice {
 impl Nodes {
     /// Returns a single node with the user's connection settings, which may list several servers.
     pub fn single(conninfo: &ConnInfo) -> Self {
-        let node = Node { name: conninfo.address(), ..Node::of(conninfo.clone(), Role::Primary) };
-        Self::of(conninfo, Spread::Off, false, vec![node], false)
+        let node = Node { name: conninfo.address(), ..Node::new(conninfo.clone(), Role::Primary) };
+        Self::new(conninfo, Spread::Off, false, vec![node], false)
     }
 
-    fn of(
+    fn new(
         conninfo: &ConnInfo,
         spread: Spread,
         writes: bool,
@@ -163,8 +163,8 @@ impl Nodes {
         let allowed = self.allowed();
         (0..)
             .zip(self.entries().iter())
-            .map(|(number, entry)| Node {
-                allowed: allowed.contains(&number),
+            .map(|(position, entry)| Node {
+                allowed: allowed.contains(&position),
                 down: entry.failed_at.is_some(),
                 ..entry.node.clone()
             })
@@ -209,12 +209,12 @@ impl Nodes {
         let mut usable = self.homes_of(&entries, |_| true);
         let count = usize::try_from(wanted).unwrap_or(usize::MAX);
         if usable.len() < count {
-            let (found, usable) = (entries.len(), usable.len());
-            return Err(ConnectionError::TooFewNodes { wanted, found, usable });
+            let (nodes, usable) = (entries.len(), usable.len());
+            return Err(ConnectionError::TooFewNodes { wanted, nodes, usable });
         }
         usable.truncate(count);
-        let mut number = 0..;
-        entries.retain(|_| number.next().is_some_and(|number| usable.contains(&number)));
+        let mut positions = 0..;
+        entries.retain(|_| positions.next().is_some_and(|position| usable.contains(&position)));
         self.0.is_limited.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -236,7 +236,7 @@ impl Nodes {
         (0..)
             .zip(entries)
             .filter(|(_, entry)| matches(entry) && Some(priority(entry)) == best)
-            .map(|(number, _)| number)
+            .map(|(position, _)| position)
             .collect()
     }
 
@@ -271,17 +271,18 @@ impl Nodes {
 
     fn next_of(&self, entries: &[Entry], session: u64) -> usize {
         let live = self.homes_of(entries, |entry| entry.failed_at.is_none());
-        let load = |entries: &[Entry], number: usize| {
-            entries.get(number).map_or(u64::MAX, |entry| match self.0.spread {
+        let load = |entries: &[Entry], position: usize| {
+            entries.get(position).map_or(u64::MAX, |entry| match self.0.spread {
                 Spread::LeastConnections => entry.sessions + entry.node.connections,
                 _ => entry.sessions,
             })
         };
         let home = self.home_in(entries, session).filter(|home| live.contains(home));
-        let least = live.iter().copied().min_by_key(|&number| (load(entries, number), number));
+        let least =
+            live.iter().copied().min_by_key(|&position| (load(entries, position), position));
         let first_failed = || {
             let all = self.homes_of(entries, |_| true);
-            all.into_iter().min_by_key(|&number| entries.get(number).and_then(|e| e.failed_at))
+            all.into_iter().min_by_key(|&position| entries.get(position).and_then(|e| e.failed_at))
         };
         let chosen = match self.0.spread {
             Spread::LeastConnections => least,

@@ -10,13 +10,13 @@ fn nodes(spread: &str, roles: [Role; 3], writes: bool, discovered: bool) -> Node
         .each_server()
         .zip(roles)
         .zip(zones)
-        .map(|((each, role), zone)| Node {
+        .map(|((conninfo, role), zone)| Node {
             placement: Some(format!("aws.eu.{zone}")),
             connections: u64::from(zone == "a") * 100,
-            ..Node::of(each, role)
+            ..Node::new(conninfo, role)
         })
         .collect();
-    Nodes::of(&info, spread.parse().unwrap(), writes, list, discovered)
+    Nodes::new(&info, spread.parse().unwrap(), writes, list, discovered)
 }
 
 const ALL: [Role; 3] = [Role::Primary; 3];
@@ -104,12 +104,13 @@ fn uses_the_best_priority_with_an_available_node() {
 #[test]
 fn considers_roles_if_the_spread_or_the_workload_requires_it() {
     let roles = [Role::Replica, Role::Primary, Role::Replica];
-    let of = |spread, writes, discovered| chosen(&nodes(spread, roles, writes, discovered), 0..4);
-    assert_eq!(of("primary", false, true), [1, 1, 1, 1]);
-    assert_eq!(of("replica", false, true), [0, 2, 0, 2]);
-    assert_eq!(of("round-robin", true, false), [1, 1, 1, 1], "a standby rejects writes");
-    assert_eq!(of("round-robin", true, true), [0, 1, 2, 0], "a read replica forwards them");
-    assert_eq!(of("round-robin", false, false), [0, 1, 2, 0]);
+    let homes =
+        |spread, writes, discovered| chosen(&nodes(spread, roles, writes, discovered), 0..4);
+    assert_eq!(homes("primary", false, true), [1, 1, 1, 1]);
+    assert_eq!(homes("replica", false, true), [0, 2, 0, 2]);
+    assert_eq!(homes("round-robin", true, false), [1, 1, 1, 1], "a standby rejects writes");
+    assert_eq!(homes("round-robin", true, true), [0, 1, 2, 0], "a read replica forwards them");
+    assert_eq!(homes("round-robin", false, false), [0, 1, 2, 0]);
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn a_single_target_keeps_all_servers_of_its_settings() {
 }
 
 #[test]
-fn without_a_spread_a_failed_connection_is_not_that_of_the_first_node() {
+fn without_a_spread_a_failed_connection_does_not_belong_to_the_first_node() {
     let nodes = nodes("off", ALL, true, false);
     let choice = nodes.choose(0);
     assert_eq!((choice.node, nodes.next(0)), (UNKNOWN_NODE, UNKNOWN_NODE));

@@ -37,8 +37,8 @@ pub fn parsed_plan(json: &str) -> Option<StatementPlan> {
     let nodes = nodes(root);
     // The node that reads the table itself, not only an index.
     let scan = nodes.iter().find(|node| node.fields.get("Relation Name").is_some())?;
-    let number = |name: &str| scan.fields.get(name).and_then(Value::as_f64).unwrap_or(0.0);
-    let scans = number("Actual Loops");
+    let value = |name: &str| scan.fields.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+    let scans = value("Actual Loops");
     Some(StatementPlan {
         outline: outline(&nodes),
         execution_ms: first.get("Execution Time").and_then(Value::as_f64),
@@ -50,22 +50,19 @@ pub fn parsed_plan(json: &str) -> Option<StatementPlan> {
             temp_read: blocks("Temp Read Blocks"),
             temp_written: blocks("Temp Written Blocks"),
         },
-        rows_found: number("Actual Rows") * scans,
-        rows_left_out: number("Rows Removed by Filter") * scans,
+        rows_found: value("Actual Rows") * scans,
+        rows_left_out: value("Rows Removed by Filter") * scans,
         scans,
     })
 }
 
 /// Parses a notice. Returns `None` if it contains no rates, as before PostgreSQL 15.
 pub fn parsed_rates(notice: &str) -> Option<VacuumRates> {
-    let number = |label: &str| {
+    let rate = |label: &str| {
         let rest = notice.split_once(label)?.1.trim_start();
         rest.split_once(" MB/s")?.0.parse().ok()
     };
-    Some(VacuumRates {
-        read_mib_s: number("avg read rate:")?,
-        write_mib_s: number("avg write rate:")?,
-    })
+    Some(VacuumRates { read_mib_s: rate("avg read rate:")?, write_mib_s: rate("avg write rate:")? })
 }
 
 #[cfg(test)]

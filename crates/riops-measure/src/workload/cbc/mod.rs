@@ -63,11 +63,11 @@ pub fn check(
     rows: u64,
     plan: Option<&StatementPlan>,
 ) -> Option<Check> {
-    let exact = |expected: u64, found: f64, tolerance: f64| Check {
+    let exact = |expected: u64, actual: f64, tolerance: f64| Check {
         name: step.key().to_owned(),
         expected: format!("{expected} rows"),
-        found: format!("{found} rows"),
-        held: (found - expected as f64).abs() <= tolerance,
+        found: format!("{actual} rows"),
+        held: (actual - expected as f64).abs() <= tolerance,
         ..Check::default()
     };
     let Some(plan) = plan else {

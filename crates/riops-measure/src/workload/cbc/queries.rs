@@ -52,7 +52,7 @@ impl Workload for QueryLoop {
             name: format!("{} -c {}", self.query.script(), plan.sessions),
             operations: vec!["select".into()],
             changes: vec![false],
-            ..Stage::of(plan, session)
+            ..Stage::with_sessions(plan, session)
         }
     }
 }
@@ -68,7 +68,7 @@ mod tests {
         include_str!("../../../sql/cbc/cbc-t06-iselect-max-no-explain.sql");
 
     #[test]
-    fn each_select_is_that_of_the_step_without_explain() {
+    fn each_select_is_the_select_of_the_step_without_explain() {
         for (query, script) in
             CbcQuery::ALL.into_iter().zip([SELECT_MAX, SELECT_RANGE, INDEXED_SELECT_MAX])
         {

@@ -30,18 +30,18 @@ pub(super) fn hash_text_extended(bytes: &[u8], seed: u64) -> i64 {
     (u64::from(high) << 32 | u64::from(low)).cast_signed()
 }
 
-fn halves(number: u64) -> [u32; 2] {
+fn halves(value: u64) -> [u32; 2] {
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-    [(number >> 32) as u32, number as u32]
+    [(value >> 32) as u32, value as u32]
 }
 
 fn words(block: [u8; 12]) -> [u32; 3] {
     let (words, _) = block.as_chunks::<4>();
-    let mut found = [0; 3];
-    for (place, word) in found.iter_mut().zip(words) {
+    let mut values = [0; 3];
+    for (place, word) in values.iter_mut().zip(words) {
         *place = u32::from_le_bytes(*word);
     }
-    found
+    values
 }
 
 fn add(mut state: [u32; 3], block: [u32; 3]) -> [u32; 3] {

@@ -68,24 +68,24 @@ fn batch_sizes(rows: u64, batch: u64) -> Vec<u64> {
     [full, rows % batch].into_iter().filter(|size| *size > 0).collect()
 }
 
-/// Returns the name of a file by its number, from 1, as in ysql-bench.
-pub fn file_name(sessions: u32, rows: u64, field_length: u32, number: u32) -> String {
-    format!("ysql_bench-t{sessions}-r{rows}-f{field_length}--nr{number}.csv")
+/// Returns the name of a file by its ordinal, from 1, as in ysql-bench.
+pub fn file_name(sessions: u32, rows: u64, field_length: u32, ordinal: u32) -> String {
+    format!("ysql_bench-t{sessions}-r{rows}-f{field_length}--nr{ordinal}.csv")
 }
 
-/// Writes one of the CSV files by its number, from 1; there is one file per session.
+/// Writes one of the CSV files by its ordinal, from 1; there is one file per session.
 ///
 /// # Errors
 /// Returns the errors of the writer.
 pub fn write_csv(
     dataset: &LoadDataset,
     sessions: u32,
-    number: u32,
+    ordinal: u32,
     writer: &mut impl Write,
 ) -> std::io::Result<()> {
     let table = LoadTable { dataset: dataset.clone(), dialect: Dialect::default() };
     let texts = table.texts();
-    let ids = file_ids(dataset.rows, sessions, number - 1);
+    let ids = file_ids(dataset.rows, sessions, ordinal - 1);
     let mut next = ids.start;
     let mut piece = Vec::new();
     while next < ids.end {
@@ -252,7 +252,8 @@ impl Workload for Load {
             Method::Insert => {
                 let rows = self.batch();
                 let columns = 1 + TEXTS;
-                let argument = |number| if number % columns == 0 { "0" } else { "''" }.to_owned();
+                let argument =
+                    |position| if position % columns == 0 { "0" } else { "''" }.to_owned();
                 let arguments = (0..rows * columns).map(argument).collect();
                 vec![access(insert(table, rows), arguments)]
             }
@@ -274,7 +275,7 @@ impl Workload for Load {
             operations: vec![self.run.method.as_str().into()],
             changes: vec![true],
             exact: true,
-            ..Stage::of(plan, |number| self.session(plan, number, &first))
+            ..Stage::with_sessions(plan, |session| self.session(plan, session, &first))
         }
     }
 
@@ -290,8 +291,12 @@ impl Workload for Load {
         self.table.ledger_sql(ledger)
     }
 
-    fn checks_of_incomplete_load(&self, found: &Integers, ledger: &Ledger) -> Option<Vec<Check>> {
-        Some(self.table.checks_of_incomplete_load(found, ledger))
+    fn checks_of_incomplete_load(
+        &self,
+        contents: &Integers,
+        ledger: &Ledger,
+    ) -> Option<Vec<Check>> {
+        Some(self.table.checks_of_incomplete_load(contents, ledger))
     }
 }
 

@@ -46,7 +46,7 @@ pub struct LoadTable {
 /// Contents of a range of ids in the database, as the query returns them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Part {
-    number: i128,
+    position: i128,
     rows: i128,
     wrong_lengths: i128,
     checksum: i128,
@@ -108,8 +108,8 @@ impl LoadTable {
     /// Returns the table and the jobs with which `prepare` fills it in parallel.
     pub(in crate::workload) fn filled(&self) -> Dataset {
         let (rows, texts, sql) = (self.dataset.rows, self.texts(), self.sql(COPY_BINARY));
-        let job = move |number: u64| {
-            let first = number * PREPARE_BATCH;
+        let job = move |position: u64| {
+            let first = position * PREPARE_BATCH;
             let end = rows.min(first + PREPARE_BATCH);
             Job::Copy { sql: sql.clone(), rows: end - first, source: source(texts, first..end) }
         };
@@ -191,29 +191,29 @@ impl LoadTable {
 
     /// Compares the checksums of the ranges. Each update changes the checksum of at most one range.
     fn checksum_check(&self, parts: &[Part], expected: &[i128], ledger: &Ledger) -> Check {
-        let changed = (0..).zip(expected).filter(|(number, expected)| {
-            let found = parts.iter().find(|part| part.number == *number);
-            found.map(|part| part.checksum) != Some(**expected)
+        let changed = (0..).zip(expected).filter(|(position, expected)| {
+            let part = parts.iter().find(|part| part.position == *position);
+            part.map(|part| part.checksum) != Some(**expected)
         });
-        let changed: Vec<i128> = changed.map(|(number, _)| number).collect();
+        let changed: Vec<i128> = changed.map(|(position, _)| position).collect();
         let bounds = ledger.bounds();
         let all = i128::try_from(expected.len()).unwrap_or(i128::MAX);
         let most = bounds.most.unwrap_or(all).min(all);
-        let (found, each) = (changed.len() as i128, self.part_rows());
+        let (differing, part_rows) = (changed.len() as i128, self.part_rows());
         let mut check = Check {
-            name: format!("ranges of {each} ids with texts that differ from those loaded"),
+            name: format!("ranges of {part_rows} ids with texts that differ from those loaded"),
             expected: match bounds.most {
                 None => format!("0 to {most}, because a run did not report its changes"),
                 Some(_) if most == 0 => "0".to_owned(),
                 Some(_) => format!("0 to {most}"),
             },
-            found: found.to_string(),
-            held: found <= most,
+            found: differing.to_string(),
+            held: differing <= most,
             unknown: bounds.most.is_none(),
             ..Check::default()
         };
         if let Some(first) = changed.first().filter(|_| !check.held) {
-            check.found = format!("{found}, the first at id {}", first * i128::from(each));
+            check.found = format!("{differing}, the first at id {}", first * i128::from(part_rows));
         }
         check
     }
@@ -228,7 +228,7 @@ impl LoadTable {
         let rows = total(&parts, |part| part.rows);
         let distinct = contents.first().and_then(|ids| ids.first()).copied().unwrap_or(0);
         let name = self.name();
-        let batches = Batches::of(ledger, contents.get(2..).unwrap_or_default());
+        let batches = Batches::count(ledger, contents.get(2..).unwrap_or_default());
         let bounds = Bounds::new(ledger.rows_changed, 0, batches.unresolved_rows, ledger.open_runs);
         let acknowledged = format!("acknowledged rows of riops.{name}");
         let all = format!("rows of riops.{name} (load incomplete)");
@@ -267,7 +267,7 @@ impl LoadTable {
             .sum()
         };
         (0..rows.div_ceil(part))
-            .map(|number| sum(number * part..rows.min((number + 1) * part)))
+            .map(|position| sum(position * part..rows.min((position + 1) * part)))
             .collect()
     }
 }
@@ -287,17 +287,17 @@ struct Batches {
 }
 
 impl Batches {
-    fn of(ledger: &Ledger, found: &Integers) -> Self {
+    fn count(ledger: &Ledger, row_counts: &Integers) -> Self {
         let mut all = Self { unresolved_rows: ledger.rows_unknown, ..Self::default() };
-        for (&(first, last), found) in ledger.batches_unknown.iter().zip(found) {
+        for (&(first, last), rows) in ledger.batches_unknown.iter().zip(row_counts) {
             let expected = i128::from(last) - i128::from(first) + 1;
-            let found = found.first().copied().unwrap_or(0);
-            match found {
+            let rows = rows.first().copied().unwrap_or(0);
+            match rows {
                 0 => all.not_applied += 1,
-                _ if found == expected => all.applied += 1,
+                _ if rows == expected => all.applied += 1,
                 _ => all.partial += 1,
             }
-            all.rows += found;
+            all.rows += rows;
             all.unresolved_rows -= expected;
         }
         Self { unresolved_rows: all.unresolved_rows.max(0), ..all }
@@ -319,8 +319,8 @@ impl Batches {
 
 fn parts(contents: &Integers) -> Vec<Part> {
     let numbers = contents.get(1).map_or(&[][..], Vec::as_slice);
-    let part = |&[number, rows, wrong_lengths, checksum]: &[i128; 4]| Part {
-        number,
+    let part = |&[position, rows, wrong_lengths, checksum]: &[i128; 4]| Part {
+        position,
         rows,
         wrong_lengths,
         checksum,
@@ -328,8 +328,8 @@ fn parts(contents: &Integers) -> Vec<Part> {
     numbers.as_chunks().0.iter().map(part).collect()
 }
 
-fn total(parts: &[Part], number: impl Fn(&Part) -> i128) -> i128 {
-    parts.iter().map(number).sum()
+fn total(parts: &[Part], value: impl Fn(&Part) -> i128) -> i128 {
+    parts.iter().map(value).sum()
 }
 
 /// Returns the source of the binary COPY data of these rows.

@@ -107,15 +107,15 @@ fn inserted(parameters: &[Option<&[u8]>]) -> Vec<SentRow> {
 fn elements(array: &[u8]) -> Vec<&[u8]> {
     let count = i32::from_be_bytes(array[12..16].try_into().unwrap());
     let mut rest = &array[20..];
-    let mut found = Vec::new();
+    let mut elements = Vec::new();
     for _ in 0..count {
         let (length, later) = rest.split_at(4);
         let (element, later) = later.split_at(usize::try_from(int(length)).unwrap());
-        found.push(element);
+        elements.push(element);
         rest = later;
     }
     assert!(rest.is_empty());
-    found
+    elements
 }
 
 fn unnested(parameters: &[Option<&[u8]>]) -> Vec<SentRow> {
@@ -179,22 +179,22 @@ proptest! {
 
 #[test]
 fn every_method_sends_the_same_rows() {
-    let of = |method| {
+    let rows_of = |method| {
         let mut rows: Vec<_> =
             sent(&load(1_000, method, 77), 3, Protocol::Prepared).into_iter().flatten().collect();
         rows.sort_unstable();
         rows
     };
-    let insert = of(Method::Insert);
+    let insert = rows_of(Method::Insert);
     assert_eq!(insert.len(), 1_000);
     assert!(insert.iter().all(|(_, texts)| texts.iter().all(|text| text.len() == 5)));
     for method in SENT {
-        assert_eq!(of(method), insert, "{method:?}");
+        assert_eq!(rows_of(method), insert, "{method:?}");
     }
     // The files contain the same rows.
     let mut file = Vec::new();
-    for number in 1..=3 {
-        write_csv(&dataset(1_000), 3, number, &mut file).unwrap();
+    for ordinal in 1..=3 {
+        write_csv(&dataset(1_000), 3, ordinal, &mut file).unwrap();
     }
     assert_eq!(lines(&file, ','), insert);
 }
@@ -271,7 +271,7 @@ fn statements_and_tables_of_every_method() {
     use std::fmt::Write as _;
     let mut text = String::new();
     for (dialect, name) in
-        [(Dialect::default(), "PostgreSQL"), (Dialect::of(VERSION), "YugabyteDB")]
+        [(Dialect::default(), "PostgreSQL"), (Dialect::from_version(VERSION), "YugabyteDB")]
     {
         let _ = writeln!(text, "== {name}");
         let dataset =
@@ -330,7 +330,7 @@ fn rejects_options_of_yugabytedb_on_postgresql() {
     let tablets = LoadDataset { tablets: 4, ..dataset(1) };
     let load = Load::new(tablets, LoadRun::default());
     assert_eq!(load.unsupported(Dialect::default()), Some("--tablets"));
-    assert_eq!(load.unsupported(Dialect::of(VERSION)), None);
+    assert_eq!(load.unsupported(Dialect::from_version(VERSION)), None);
 }
 
 #[test]
@@ -350,9 +350,9 @@ fn contents(load: &Load, ids: &[u64]) -> Vec<Vec<i128>> {
     let part = 5;
     let numbers = (0..)
         .zip(expected)
-        .flat_map(|(number, checksum)| {
-            let rows = ids.iter().filter(|&&id| id / part == number).count();
-            [i128::from(number), rows as i128, 0, checksum]
+        .flat_map(|(position, checksum)| {
+            let rows = ids.iter().filter(|&&id| id / part == position).count();
+            [i128::from(position), rows as i128, 0, checksum]
         })
         .collect();
     let mut distinct = ids.to_vec();
@@ -370,19 +370,19 @@ fn failed(checks: &[Check]) -> Vec<&str> {
 fn finds_a_lost_a_duplicated_and_a_changed_row() {
     let load = load(500, Method::Insert, 200);
     let ids: Vec<u64> = (0..500).collect();
-    let whole = contents(&load, &ids);
+    let complete = contents(&load, &ids);
     let checks = |contents: &[Vec<i128>]| load.checks(contents, contents, &Ledger::default());
-    assert_eq!(failed(&checks(&whole)), [""; 0]);
+    assert_eq!(failed(&checks(&complete)), [""; 0]);
     assert_eq!(failed(&checks(&contents(&load, &ids[..499]))).len(), 3);
     let mut duplicated = ids.clone();
     duplicated.push(499);
     assert_eq!(failed(&checks(&contents(&load, &duplicated))), ["rows of riops.test_table"]);
-    let mut changed = whole.clone();
+    let mut changed = complete.clone();
     changed[1][7] += 1;
-    let found = checks(&changed);
-    assert_eq!(failed(&found), ["ranges of 5 ids with texts that differ from those loaded"]);
-    assert_eq!(found.last().unwrap().found, "1, the first at id 5");
-    let mut long = whole;
+    let results = checks(&changed);
+    assert_eq!(failed(&results), ["ranges of 5 ids with texts that differ from those loaded"]);
+    assert_eq!(results.last().unwrap().found, "1, the first at id 5");
+    let mut long = complete;
     long[1][6] = 1;
     assert_eq!(failed(&checks(&long)), ["rows with a text that is not 5 characters long"]);
 }
@@ -407,15 +407,15 @@ fn updates_may_change_at_most_one_range_per_row() {
 }
 
 #[test]
-fn compares_texts_generated_by_the_server_with_those_after_the_load() {
+fn compares_texts_generated_by_the_server_with_the_texts_after_the_load() {
     let mut load = load(500, Method::Procedure, 200);
     load.table.dataset.contents = Method::Procedure.contents();
     let ids: Vec<u64> = (0..500).collect();
-    let mut found = contents(&load, &ids);
-    found[1][3] += 1;
-    assert_eq!(failed(&load.checks(&found, &found, &Ledger::default())), [""; 0]);
+    let mut loaded = contents(&load, &ids);
+    loaded[1][3] += 1;
+    assert_eq!(failed(&load.checks(&loaded, &loaded, &Ledger::default())), [""; 0]);
     let baseline = contents(&load, &ids);
-    assert_eq!(failed(&load.checks(&found, &baseline, &Ledger::default())).len(), 1);
+    assert_eq!(failed(&load.checks(&loaded, &baseline, &Ledger::default())).len(), 1);
 }
 
 #[test]
@@ -441,9 +441,9 @@ fn a_batch_with_an_unknown_outcome_hides_no_lost_row() {
         ..Ledger::default()
     };
     let checks = |ids: &[u64], batches: [i128; 2]| {
-        let mut found = contents(&load, ids);
-        found.extend(batches.map(|rows| vec![rows]));
-        load.table.checks_of_incomplete_load(&found, &ledger)
+        let mut loaded = contents(&load, ids);
+        loaded.extend(batches.map(|rows| vec![rows]));
+        load.table.checks_of_incomplete_load(&loaded, &ledger)
     };
     let incomplete = "rows of riops.test_table (load incomplete)";
     let all: Vec<u64> = (0..40).collect();

@@ -83,9 +83,9 @@ impl Ids {
     pub(super) fn write(&self, first: i64, values: &mut Values<'_>) -> Effects {
         let mut effects = Effects { inserted: self.rows.into(), ..Effects::default() };
         for id in first..first + i64::from(self.rows) {
-            let number = i32::try_from(id).unwrap_or(i32::MAX);
-            values.int(number);
-            values.int(number);
+            let value = i32::try_from(id).unwrap_or(i32::MAX);
+            values.int(value);
+            values.int(value);
             effects.added += id.unsigned_abs();
         }
         effects

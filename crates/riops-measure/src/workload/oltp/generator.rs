@@ -82,7 +82,7 @@ impl OltpGenerator {
             Kind::InsertMany | Kind::InsertBulk => u64::from(run.batch_insert_count),
             _ => 1,
         };
-        let each = |(kinds, count): &(Vec<Kind>, u32)| {
+        let rows_of_entry = |(kinds, count): &(Vec<Kind>, u32)| {
             kinds.iter().map(rows).sum::<u64>() * u64::from(*count)
         };
         // The tables of bulk-insert, which picks no keys, are empty.
@@ -93,7 +93,7 @@ impl OltpGenerator {
         let segment = segment(size, session, plan.sessions);
         let has_segments = matches!(run.test, OltpTest::RandomPoints | OltpTest::RandomRanges);
         Self {
-            rows: sequence.iter().map(each).sum(),
+            rows: sequence.iter().map(rows_of_entry).sum(),
             kinds: statements::kinds(&sequence),
             sequence,
             before: if run.is_explicit() { 2 } else { 0 },
@@ -122,7 +122,7 @@ impl OltpGenerator {
 
     /// Returns the expected rows for `count` ids, at least `distinct` of which are different. If rows are
     /// replaced without a transaction, some may be missing temporarily.
-    fn by_id(&self, distinct: u64, count: u64) -> ExpectedReply {
+    fn reply_by_id(&self, distinct: u64, count: u64) -> ExpectedReply {
         let may_be_missing = self.run.skip_trx && self.run.replaces();
         let least = if may_be_missing { 0 } else { distinct };
         let most = if self.duplicates_possible { u64::MAX } else { count };
@@ -155,14 +155,14 @@ impl OltpGenerator {
         table: u32,
         id: i32,
     ) -> ExpectedReply {
-        let position = self.kinds.iter().position(|each| *each == kind).unwrap_or(0);
+        let position = self.kinds.iter().position(|candidate| *candidate == kind).unwrap_or(0);
         let table_position = if self.bulk.is_some() { 0 } else { table as usize };
         let statement = self.before + table_position * self.kinds.len() + position;
         match kind {
             Kind::PointSelect => {
                 let id = self.id();
                 tx.execute_with(statement, 1, |values| values.int(id));
-                self.by_id(1, 1)
+                self.reply_by_id(1, 1)
             }
             Kind::SimpleRange
             | Kind::SumRange
@@ -227,8 +227,8 @@ impl OltpGenerator {
             Kind::SumRange => ONE_ROW,
             // Texts may occur in several rows: a run with the seed of an earlier run writes the same texts,
             // into other rows.
-            Kind::DistinctRange => self.by_id(1, range),
-            _ => self.by_id(range, range),
+            Kind::DistinctRange => self.reply_by_id(1, range),
+            _ => self.reply_by_id(range, range),
         }
     }
 
@@ -341,7 +341,7 @@ impl Generator for OltpGenerator {
             self.step(tx, false);
         }
         let sequence = std::mem::take(&mut self.sequence);
-        for (number, (kinds, count)) in sequence.iter().enumerate() {
+        for (index, (kinds, count)) in sequence.iter().enumerate() {
             let table = match &self.bulk {
                 Some(ids) => ids.table,
                 None => self.rng.random_range(0..self.tables),
@@ -353,13 +353,13 @@ impl Generator for OltpGenerator {
                     if let ExpectedReply::Change { effects, .. }
                     | ExpectedReply::Insert { effects, .. } = expected
                     {
-                        tx.changes(TransactionEffects::of(table + 1, effects));
+                        tx.changes(TransactionEffects::on_table(table + 1, effects));
                     }
                     if let ExpectedReply::Change { least: 0, .. } = expected {
                         tx.may_miss_rows();
                     }
                     self.expected_replies.push((expected, table + 1));
-                    let last = number + 1 == sequence.len()
+                    let last = index + 1 == sequence.len()
                         && round == *count
                         && position + 1 == kinds.len();
                     self.step(tx, last && !explicit);

@@ -56,8 +56,8 @@ impl Oltp {
             all.extend(["begin", "commit"].map(|word| Statement::new(word, word.to_owned(), [])));
         }
         let kinds = self.kinds();
-        for number in tables {
-            all.extend(kinds.iter().map(|kind| self.statement(number, *kind)));
+        for table in tables {
+            all.extend(kinds.iter().map(|kind| self.statement(table, *kind)));
         }
         all
     }
@@ -94,14 +94,16 @@ impl Oltp {
 }
 
 impl Build for OltpRun {
-    fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+    fn build(&self, target: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
         if self.test == OltpTest::SelectOne {
-            return Ok(Box::new(Oltp::new(OltpDataset::default(), self.clone()).on(found.dialect)));
+            return Ok(Box::new(
+                Oltp::new(OltpDataset::default(), self.clone()).on(target.dialect),
+            ));
         }
         let (dataset, used): (&OltpDataset, &OltpDataset) =
-            (typed(found.dataset)?, typed(found.used)?);
-        self.validate_for(used, found.protocol)?;
-        let workload = Oltp::new(dataset.clone(), self.clone()).on(found.dialect);
+            (typed(target.dataset)?, typed(target.used)?);
+        self.validate_for(used, target.protocol)?;
+        let workload = Oltp::new(dataset.clone(), self.clone()).on(target.dialect);
         Ok(Box::new(Oltp { used: used.clone(), ..workload }))
     }
 }
@@ -158,8 +160,8 @@ impl Workload for Oltp {
 
     fn accesses(&self) -> Vec<Access> {
         let kinds = self.kinds();
-        let access = |number: u32, kind: Kind| {
-            let statement = self.statement(number, kind);
+        let access = |table: u32, kind: Kind| {
+            let statement = self.statement(table, kind);
             // Identical ranges would be merged into one. The plan of a range depends on its length.
             let literal = |(position, oid): (usize, &u32)| match *oid {
                 BPCHAR_OID => "''".to_owned(),
@@ -169,11 +171,11 @@ impl Workload for Oltp {
                 _ => (1 + 3 * position).to_string(),
             };
             let arguments = statement.parameter_types.iter().enumerate().map(literal).collect();
-            let expected = self.expected(number, kind)?;
+            let expected = self.expected(table, kind)?;
             Some(Access::new(statement, arguments, expected, self.dialect))
         };
         (1..=self.used.tables)
-            .flat_map(|number| kinds.iter().filter_map(move |kind| access(number, *kind)))
+            .flat_map(|table| kinds.iter().filter_map(move |kind| access(table, *kind)))
             .collect()
     }
 
@@ -185,7 +187,7 @@ impl Workload for Oltp {
             operations: vec![self.run.test.as_str().into()],
             changes: vec![self.run.writes() > 0],
             retried: retried.into_iter().collect(),
-            ..Stage::of(plan, |number| self.session(plan, number))
+            ..Stage::with_sessions(plan, |session| self.session(plan, session))
         }
     }
 

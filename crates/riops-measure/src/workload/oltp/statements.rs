@@ -156,10 +156,10 @@ impl Oltp {
         Self { dialect, ..self }
     }
 
-    /// Returns a statement on the table with this number, from 1.
-    pub(super) fn statement(&self, number: u32, kind: Kind) -> Statement {
-        let name = |number: u32| format!("{}.sbtest{number}", self.used.schema);
-        let (table, other) = (name(number), name(self.joined_with(number)));
+    /// Returns a statement on the table with this ordinal, from 1.
+    pub(super) fn statement(&self, ordinal: u32, kind: Kind) -> Statement {
+        let name = |ordinal: u32| format!("{}.sbtest{ordinal}", self.used.schema);
+        let (table, other) = (name(ordinal), name(self.joined_with(ordinal)));
         let fill = |template| fill(template, &[("table", &table), ("other", &other)]);
         let ints = |count: u32| vec![INT_OID; count as usize];
         let (name, (sql, parameter_types)) = match kind {
@@ -198,12 +198,12 @@ impl Oltp {
             Kind::SelectOne => ("select_one", (SELECT_ONE.to_owned(), Vec::new())),
             Kind::Join => ("join", (fill(JOIN), ints(4))),
         };
-        Statement { name: format!("{name}_{number}"), sql, parameter_types }
+        Statement { name: format!("{name}_{ordinal}"), sql, parameter_types }
     }
 
-    /// Returns the number of the next table, which a table is joined with.
-    fn joined_with(&self, number: u32) -> u32 {
-        number % self.used.tables.max(1) + 1
+    /// Returns the ordinal of the next table, which a table is joined with.
+    fn joined_with(&self, ordinal: u32) -> u32 {
+        ordinal % self.used.tables.max(1) + 1
     }
 
     fn insert_many(&self, table: &str) -> (String, Vec<u32>) {
@@ -214,23 +214,24 @@ impl Oltp {
     }
 
     /// Returns the expected access path; `None` if it is not known.
-    pub(super) fn expected(&self, number: u32, kind: Kind) -> Option<AccessPath> {
-        let key = |number: u32| {
-            let table = format!("sbtest{number}");
+    pub(super) fn expected(&self, ordinal: u32, kind: Kind) -> Option<AccessPath> {
+        let key = |ordinal: u32| {
+            let table = format!("sbtest{ordinal}");
             let is_secondary = self.used.secondary;
-            let name = if is_secondary { format!("xid_{number}") } else { format!("{table}_pkey") };
+            let name =
+                if is_secondary { format!("xid_{ordinal}") } else { format!("{table}_pkey") };
             Index { table, name }
         };
-        let index = key(number);
+        let index = key(ordinal);
         let table = index.table.clone();
-        let secondary = Index { table: table.clone(), name: format!("k_{number}") };
+        let secondary = Index { table: table.clone(), name: format!("k_{ordinal}") };
         let has_hash_keys = self.dialect.has(Feature::HashKeys);
         // Hash sharding does not support range scans: all tablets are read.
         let hashed = has_hash_keys && !self.used.range_key_partitioning;
         Some(match kind {
             Kind::SelectOne => return None,
             Kind::Join if hashed => return None,
-            Kind::Join => AccessPath::JoinByIndex([index, key(self.joined_with(number))]),
+            Kind::Join => AccessPath::JoinByIndex([index, key(self.joined_with(ordinal))]),
             _ if kind.is_range() && hashed => AccessPath::SeqScan { table },
             // Tables of others may have no statistics yet, and a pool may not allow to exclude bitmap scans.
             _ if kind.is_range() && self.used.adopted => AccessPath::ByIndex(index),

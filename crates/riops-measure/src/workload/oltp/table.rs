@@ -35,7 +35,7 @@ pub(super) fn filled(dataset: &OltpDataset, dialect: Dialect) -> Dataset {
     }
     let indexes = 1 + u64::from(dataset.create_secondary);
     let footprint = Footprint::of_table(dataset.table_size, COLUMNS_BYTES, indexes);
-    let tables = (1..=dataset.tables).map(|number| table(&dataset, dialect, number)).collect();
+    let tables = (1..=dataset.tables).map(|ordinal| table(&dataset, dialect, ordinal)).collect();
     Dataset {
         parameters: serde_json::to_value(&dataset).unwrap_or_default(),
         footprint: footprint.times(dataset.tables.into()),
@@ -47,8 +47,8 @@ pub(super) fn filled(dataset: &OltpDataset, dialect: Dialect) -> Dataset {
 /// Bytes of the columns of a row: two integers, and two texts of fixed length after their length.
 const COLUMNS_BYTES: u64 = 4 + 4 + 121 + 61;
 
-fn table(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Table {
-    let name = format!("{}.sbtest{number}", dataset.schema);
+fn table(dataset: &OltpDataset, dialect: Dialect, ordinal: u32) -> Table {
+    let name = format!("{}.sbtest{ordinal}", dataset.schema);
     if dataset.bulk_insert {
         return bulk::table(name, dialect);
     }
@@ -58,7 +58,8 @@ fn table(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Table {
     let job = move |job: u64| {
         let first = job * BATCH + 1;
         let end = (rows + 1).min(first + BATCH);
-        let (k, mut rng) = (k.clone(), stream(seed, Purpose::Texts, u64::from(number) << 40 | job));
+        let (k, mut rng) =
+            (k.clone(), stream(seed, Purpose::Texts, u64::from(ordinal) << 40 | job));
         Job::copy(sql.clone(), first..end, move |id, out| {
             copy::binary_row(out, 4);
             int(out, int_of(id));
@@ -69,11 +70,11 @@ fn table(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Table {
         })
     };
     Table {
-        create: create_sql(dataset, dialect, number),
+        create: create_sql(dataset, dialect, ordinal),
         jobs: rows.div_ceil(BATCH),
         job: Box::new(job),
         frozen_copy: dialect.has(Feature::Heap).then(|| fill(COPY_FROZEN, &[("table", &name)])),
-        finish: finish_sql(dataset, dialect, number),
+        finish: finish_sql(dataset, dialect, ordinal),
         zeros: Vec::new(),
         rows,
         name,
@@ -82,8 +83,8 @@ fn table(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Table {
 
 /// Returns the statements that create the empty table. If keys precede rows, also its indexes, as sysbench for
 /// YugabyteDB does: on a table with rows, an index would be filled in several steps, each a change of the catalog.
-fn create_sql(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Vec<String> {
-    let table = format!("{}.sbtest{number}", dataset.schema);
+fn create_sql(dataset: &OltpDataset, dialect: Dialect, ordinal: u32) -> Vec<String> {
+    let table = format!("{}.sbtest{ordinal}", dataset.schema);
     let id = if dataset.auto_inc { "serial" } else { "integer" };
     let key = match (dataset.secondary, dataset.range_key_partitioning) {
         (true, _) => "",
@@ -107,7 +108,7 @@ fn create_sql(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Vec<Strin
         sql.push(format!("alter sequence {table}_id_seq cache {cache}"));
     }
     if dialect.has(Feature::KeysBeforeRows) {
-        sql.extend(index_sql(dataset, dialect, number));
+        sql.extend(index_sql(dataset, dialect, ordinal));
     }
     sql
 }
@@ -119,19 +120,20 @@ fn split(dataset: &OltpDataset) -> String {
     if !manual || dataset.secondary || splits < 2 {
         return String::new();
     }
-    let points: Vec<_> =
-        (1..splits).map(|number| format!("({})", dataset.table_size * number / splits)).collect();
+    let points: Vec<_> = (1..splits)
+        .map(|position| format!("({})", dataset.table_size * position / splits))
+        .collect();
     format!("\n  split at values ({})", points.join(", "))
 }
 
 /// Returns the statements that create the indexes, and the primary key if the table was created without it.
-fn index_sql(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Vec<String> {
-    let name = format!("sbtest{number}");
+fn index_sql(dataset: &OltpDataset, dialect: Dialect, ordinal: u32) -> Vec<String> {
+    let name = format!("sbtest{ordinal}");
     let table = format!("{}.{name}", dataset.schema);
     let values = [
         ("table", table.as_str()),
         ("name", &name),
-        ("number", &number.to_string()),
+        ("number", &ordinal.to_string()),
         ("order", if dataset.range_key_partitioning { "asc" } else { "hash" }),
     ];
     let needs_key = !dataset.secondary && !dialect.has(Feature::KeysBeforeRows);
@@ -147,13 +149,13 @@ fn index_sql(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Vec<String
 }
 
 /// Returns the statements to execute after the load.
-fn finish_sql(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Vec<String> {
-    let table = format!("{}.sbtest{number}", dataset.schema);
+fn finish_sql(dataset: &OltpDataset, dialect: Dialect, ordinal: u32) -> Vec<String> {
+    let table = format!("{}.sbtest{ordinal}", dataset.schema);
     let values = [("table", table.as_str()), ("size", &dataset.table_size.to_string())];
     let mut sql = if dialect.has(Feature::KeysBeforeRows) {
         Vec::new()
     } else {
-        index_sql(dataset, dialect, number)
+        index_sql(dataset, dialect, ordinal)
     };
     if dataset.auto_inc {
         sql.push(fill(NEXT_ID, &values));
@@ -185,11 +187,11 @@ struct Numbers {
 
 impl Numbers {
     fn total(all: &[Self]) -> Self {
-        all.iter().fold(Self::default(), |sum, each| Self {
-            rows: sum.rows + each.rows,
-            loaded: sum.loaded + each.loaded,
-            k: sum.k + each.k,
-            odd: sum.odd + each.odd,
+        all.iter().fold(Self::default(), |sum, table| Self {
+            rows: sum.rows + table.rows,
+            loaded: sum.loaded + table.loaded,
+            k: sum.k + table.k,
+            odd: sum.odd + table.odd,
         })
     }
 }
@@ -211,24 +213,24 @@ pub(super) fn checks(
     baseline: &Integers,
     ledger: &Ledger,
 ) -> Vec<Check> {
-    let (found, mut before) = (numbers(contents), numbers(baseline));
-    before.resize(found.len(), Numbers::default());
-    let by_table = |((number, name), (found, before)): ((u32, String), (&Numbers, &Numbers))| {
-        let (done, in_doubt) = ledger.of_table(number, dataset.tables)?;
-        Some(changes_of(&name, before, done, found, in_doubt, ledger.open_runs))
+    let (after, mut before) = (numbers(contents), numbers(baseline));
+    before.resize(after.len(), Numbers::default());
+    let by_table = |((ordinal, name), (after, before)): ((u32, String), (&Numbers, &Numbers))| {
+        let (done, in_doubt) = ledger.of_table(ordinal, dataset.tables)?;
+        Some(changes_of(&name, before, done, after, in_doubt, ledger.open_runs))
     };
-    let tables = (1..).zip(dataset.table_names()).zip(found.iter().zip(&before));
+    let tables = (1..).zip(dataset.table_names()).zip(after.iter().zip(&before));
     let checks: Option<Vec<Vec<Check>>> = tables.map(by_table).collect();
     // Earlier versions of riops stored only the effects on all tables together.
     let mut checks = checks.map_or_else(
         || {
-            let (before, found) = (Numbers::total(&before), Numbers::total(&found));
+            let (before, after) = (Numbers::total(&before), Numbers::total(&after));
             let (done, in_doubt) = (ledger.effects.total(), ledger.effects_unknown.total());
-            changes_of("all tables", &before, done, &found, in_doubt, ledger.open_runs)
+            changes_of("all tables", &before, done, &after, in_doubt, ledger.open_runs)
         },
         |checks| checks.concat(),
     );
-    let (odd, before) = (Numbers::total(&found).odd, Numbers::total(&before).odd);
+    let (odd, before) = (Numbers::total(&after).odd, Numbers::total(&before).odd);
     checks.push(if dataset.adopted && !dataset.bulk_insert {
         // The texts of another program may be shorter, and updates write texts of the full length.
         let name = "rows with texts of unexpected length".to_owned();
@@ -247,33 +249,33 @@ pub(super) fn checks(
 
 /// Compares the numbers of a table, or of all tables together, with its acknowledged changes.
 fn changes_of(
-    of: &str,
+    subject: &str,
     before: &Numbers,
     done: Effects,
-    found: &Numbers,
+    after: &Numbers,
     in_doubt: Effects,
     open_runs: u64,
 ) -> Vec<Check> {
     let mut checks = Vec::new();
-    let mut add = |name: &str, expected: i128, (fewer, more): (u64, u64), found: i128| {
+    let mut add = |name: &str, expected: i128, (fewer, more): (u64, u64), actual: i128| {
         // An open run may have deleted rows as well as inserted some.
         let bounds = Bounds::new(expected, fewer.into(), more.into(), open_runs);
-        let name = format!("{name} of {of}");
-        checks.push(crate::workload::check::between(name, bounds.without_least_if_open(), found));
+        let name = format!("{name} of {subject}");
+        checks.push(crate::workload::check::between(name, bounds.without_least_if_open(), actual));
     };
     // Only loaded rows are deleted.
     let replaced = i128::from(done.reinserted) - i128::from(done.deleted);
     let (fewer, more) = (in_doubt.deleted, in_doubt.reinserted);
     let rows = before.rows + i128::from(done.inserted) + replaced;
-    add("rows", rows, (fewer, more + in_doubt.inserted), found.rows);
-    if before.loaded + found.loaded > 0 {
+    add("rows", rows, (fewer, more + in_doubt.inserted), after.rows);
+    if before.loaded + after.loaded > 0 {
         let loaded = before.loaded + replaced;
-        add("rows in the loaded id range", loaded, (fewer, more), found.loaded);
+        add("rows in the loaded id range", loaded, (fewer, more), after.loaded);
     }
     // The k of a deleted row is unknown.
     if done.deleted + in_doubt.deleted == 0 {
         let k = before.k + i128::from(done.added);
-        add("sum of k", k, (0, in_doubt.added), found.k);
+        add("sum of k", k, (0, in_doubt.added), after.k);
     }
     checks
 }

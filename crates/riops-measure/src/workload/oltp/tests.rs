@@ -64,17 +64,17 @@ fn session(
 
 /// Returns the statements of one step: their names, or their SQL.
 fn sent(bytes: &[u8]) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut statements = Vec::new();
     let mut rest = bytes;
     while let Some((frame, later)) = frame::split(rest, FRAME_BYTES_MAX).unwrap() {
         match Sent::decode(frame).unwrap() {
-            Sent::Bind { statement, .. } => found.push(statement.to_owned()),
-            Sent::Query(sql) => found.push(sql.to_owned()),
+            Sent::Bind { statement, .. } => statements.push(statement.to_owned()),
+            Sent::Query(sql) => statements.push(sql.to_owned()),
             _ => {}
         }
         rest = later;
     }
-    found
+    statements
 }
 
 fn steps(workload: &Oltp, protocol: Protocol) -> Vec<Vec<String>> {
@@ -87,17 +87,19 @@ fn steps(workload: &Oltp, protocol: Protocol) -> Vec<Vec<String>> {
 #[test]
 fn every_statement_of_every_test_on_both_flavors() {
     let mut text = String::new();
-    for dialect in [Dialect::default(), Dialect::of(VERSION)] {
+    for dialect in [Dialect::default(), Dialect::from_version(VERSION)] {
         for test in TESTS {
             let workload = oltp(small(test)).on(dialect);
             let _ = writeln!(text, "-- {}, {test}", dialect.flavor());
-            for (statement, number) in workload.statements(1..=2).iter().zip(0..) {
+            for (statement, position) in workload.statements(1..=2).iter().zip(0..) {
                 // Statements on the second table differ only by its number.
-                if number < 2 || !statement.name.ends_with("_2") {
+                if position < 2 || !statement.name.ends_with("_2") {
                     let _ = writeln!(text, "{}: {}", statement.name, statement.sql);
                 }
             }
-            for access in workload.accesses().iter().filter(|each| each.statement.ends_with("_1")) {
+            for access in
+                workload.accesses().iter().filter(|access| access.statement.ends_with("_1"))
+            {
                 let _ = writeln!(text, "  {}: {}", access.statement, access.expected);
             }
         }
@@ -142,9 +144,9 @@ fn statements_that_create_the_tables_on_both_flavors() {
         (Dialect::default(), OltpDataset::default()),
         (Dialect::default(), public),
         (Dialect::default(), plain.clone()),
-        (Dialect::of(VERSION), OltpDataset::default()),
-        (Dialect::of(VERSION), ranges),
-        (Dialect::of(VERSION), plain),
+        (Dialect::from_version(VERSION), OltpDataset::default()),
+        (Dialect::from_version(VERSION), ranges),
+        (Dialect::from_version(VERSION), plain),
     ] {
         let created = table::filled(&dataset, dialect);
         let _ = writeln!(text, "-- {}\n{}", dialect.flavor(), created.tables[0].create.join(";\n"));
@@ -259,12 +261,12 @@ fn counts_the_effects_of_changes_from_the_replies() {
         ["BEGIN", first, "UPDATE 1", "UPDATE 1", delete, "INSERT 0 1", "COMMIT"]
             .map(|tag| (0, 0, tag))
     };
-    let whole = outcome(&workload, &tags("DELETE 1", "UPDATE 1"));
-    assert!(!whole.wrong);
-    let effects = whole.effects.total();
+    let complete = outcome(&workload, &tags("DELETE 1", "UPDATE 1"));
+    assert!(!complete.wrong);
+    let effects = complete.effects.total();
     assert_eq!((effects.reinserted, effects.deleted), (1, 1));
     // Two increments, and the k of the inserted row.
-    assert!((3..=1_002).contains(&effects.added), "{whole:?}");
+    assert!((3..=1_002).contains(&effects.added), "{complete:?}");
     // Another session deleted the row, which is allowed if rows are replaced.
     let missed = outcome(&workload, &tags("DELETE 0", "UPDATE 0"));
     assert!(!missed.wrong);
@@ -413,7 +415,7 @@ fn bulk_inserts_continue_above_the_existing_ids_and_are_checked() {
     let (mut generator, mut tx) = session(&workload, Protocol::Prepared);
     generator.next(&mut tx);
     let effects = Effects { inserted: 2, added: 23, ..Effects::default() };
-    assert_eq!(tx.expected_effects(), TransactionEffects::of(1, effects));
+    assert_eq!(tx.expected_effects(), TransactionEffects::on_table(1, effects));
     let mut ledger = Ledger::default();
     ledger.effects.add_to(1, effects);
     let baseline = [vec![10, 0, 55, 0], vec![20, 0, 210, 0]];

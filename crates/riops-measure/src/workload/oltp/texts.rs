@@ -19,10 +19,10 @@ const PAIRS: [[u8; 2]; 100] = pairs();
 )]
 const fn pairs() -> [[u8; 2]; 100] {
     let mut pairs = [[0; 2]; 100];
-    let mut number = 0;
-    while number < pairs.len() {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
+    let mut value = 0;
+    while value < pairs.len() {
+        pairs[value] = [b'0' + (value / 10) as u8, b'0' + (value % 10) as u8];
+        value += 1;
     }
     pairs
 }
@@ -43,8 +43,8 @@ pub(super) fn write(rng: &mut Xoshiro256PlusPlus, out: &mut [u8]) {
             let pair = usize::try_from(product >> u64::BITS).unwrap_or(0);
             PAIRS.get(pair).copied().unwrap_or_default()
         };
-        let (whole, last) = digits.as_chunks_mut::<2>();
-        for pair in whole {
+        let (pairs, last) = digits.as_chunks_mut::<2>();
+        for pair in pairs {
             *pair = next();
         }
         if let [digit] = last {

@@ -51,7 +51,7 @@ impl Workload for Ping {
             name: format!("ping, {statement}"),
             operations: vec![statement.into()],
             changes: vec![false],
-            ..Stage::of(plan, session)
+            ..Stage::with_sessions(plan, session)
         }
     }
 }
@@ -94,8 +94,8 @@ mod tests {
 
     /// Returns the bytes of the first transaction of a session.
     fn sent(statement: PingStatement, protocol: Protocol) -> Vec<u8> {
-        let found = BuildFor { dataset: None, used: None, dialect: Dialect::default(), protocol };
-        let workload = PingRun { statement }.build(found).unwrap();
+        let target = BuildFor { dataset: None, used: None, dialect: Dialect::default(), protocol };
+        let workload = PingRun { statement }.build(target).unwrap();
         let plan = Plan { protocol, ..Plan::default() };
         let session = workload.stage(&plan).sessions.remove(0);
         let Work::Client(mut generator) = session.work else {

@@ -73,7 +73,7 @@ impl PointAccess {
     }
 
     fn session(&self, plan: &Plan, session: u32) -> SessionPlan {
-        let (number, non_transactional) = (u64::from(session), self.run.non_transactional);
+        let (index, non_transactional) = (u64::from(session), self.run.non_transactional);
         SessionPlan {
             settings: session_settings(&SESSION_SETTINGS, plan.protocol, non_transactional),
             statements: self.statements(),
@@ -81,8 +81,8 @@ impl PointAccess {
             work: Work::Client(Box::new(PointGenerator {
                 op: self.run.op,
                 keys: RangePicker::new(self.run.distribution, self.rows_used, 1, plan.seed),
-                rng: stream(plan.seed, Purpose::Ranges, number),
-                texts: Texts::new(stream_seed(plan.seed, number), self.field_length()),
+                rng: stream(plan.seed, Purpose::Ranges, index),
+                texts: Texts::new(stream_seed(plan.seed, index), self.field_length()),
                 lengths: self.lengths(),
                 statements: 0,
                 updates: 0,
@@ -113,11 +113,11 @@ fn note_length(dataset: &mut LoadDataset, run: &PointRun) -> bool {
 }
 
 impl Build for PointRun {
-    fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
-        let mut dataset = typed::<LoadDataset>(found.dataset)?.clone();
+    fn build(&self, target: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+        let mut dataset = typed::<LoadDataset>(target.dataset)?.clone();
         note_length(&mut dataset, self);
-        let rows_used = typed::<LoadDataset>(found.used)?.rows;
-        let workload = PointAccess::new(dataset, self.clone()).on(found.dialect);
+        let rows_used = typed::<LoadDataset>(target.used)?.rows;
+        let workload = PointAccess::new(dataset, self.clone()).on(target.dialect);
         Ok(Box::new(PointAccess { rows_used, ..workload }))
     }
 }
@@ -139,8 +139,8 @@ impl Workload for PointAccess {
         Some(self.table.key_column())
     }
 
-    fn dataset_after_run(&self, found: &DatasetPlan) -> Option<DatasetPlan> {
-        let mut dataset = found.get::<LoadDataset>()?.clone();
+    fn dataset_after_run(&self, existing: &DatasetPlan) -> Option<DatasetPlan> {
+        let mut dataset = existing.get::<LoadDataset>()?.clone();
         note_length(&mut dataset, &self.run).then(|| dataset.into())
     }
 
@@ -162,7 +162,7 @@ impl Workload for PointAccess {
             row_size_sql: Some(self.table.sql(ROW_SIZE)),
             operations: vec!["select".into(), "update".into()],
             changes: vec![false, true],
-            ..Stage::of(plan, |number| self.session(plan, number))
+            ..Stage::with_sessions(plan, |session| self.session(plan, session))
         }
     }
 
@@ -196,7 +196,7 @@ struct PointGenerator {
 impl PointGenerator {
     /// Returns whether the next statement is an update. The share is deterministic, not random: after any
     /// number of statements the number of updates deviates by less than one.
-    fn update_is_next(&self) -> bool {
+    fn is_update_next(&self) -> bool {
         let (updates, all) = (u128::from(self.updates), u128::from(self.statements));
         100 * (2 * updates + 1) < 2 * u128::from(self.op.update_percent) * (all + 1)
     }
@@ -204,18 +204,18 @@ impl PointGenerator {
 
 impl Generator for PointGenerator {
     fn next(&mut self, tx: &mut Transaction) -> bool {
-        let update = self.update_is_next();
+        let update = self.is_update_next();
         // The picker returns numbers from 1, the keys start at 0.
         let id = int_of(self.keys.pick(&mut self.rng) - 1);
         tx.begin(if update { OPERATION_UPDATE } else { OPERATION_SELECT }, 1);
         if update {
             // Without selects, the update is the only statement.
             let statement = usize::from(self.op.update_percent < 100);
-            let (texts, number) = (self.texts, self.updates);
+            let (texts, ordinal) = (self.texts, self.updates);
             tx.execute_with(statement, COLUMNS, |values| {
                 values.int(id);
                 for column in 0..TEXTS {
-                    values.text(texts.length(), |text| texts.write(number, column, text));
+                    values.text(texts.length(), |text| texts.write(ordinal, column, text));
                 }
             });
             self.updates += 1;

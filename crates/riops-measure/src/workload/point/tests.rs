@@ -133,11 +133,11 @@ fn an_update_must_change_exactly_one_row() {
 #[test]
 fn statements_are_expected_to_use_the_primary_key() {
     let accesses = point(10, "mixed:50/50", None).accesses();
-    let found: Vec<_> = accesses
+    let lines: Vec<_> = accesses
         .iter()
         .map(|access| {
             format!("{}: {} -- {}", access.explain_sql(true), access.sql, access.expected)
         })
         .collect();
-    insta::assert_snapshot!(found.join("\n"));
+    insta::assert_snapshot!(lines.join("\n"));
 }

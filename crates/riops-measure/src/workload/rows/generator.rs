@@ -19,14 +19,14 @@ pub(super) const OPERATION_UPDATE: usize = 1;
 
 /// Returns the effects of this number of increments in a table.
 pub(super) fn increments(table: u32, rows: u64) -> TransactionEffects {
-    TransactionEffects::of(table, Effects { added: rows, ..Effects::default() })
+    TransactionEffects::on_table(table, Effects { added: rows, ..Effects::default() })
 }
 
 /// Positions of the statements on one table. The position of an unused statement is arbitrary.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TableStatements {
-    /// Number of the table, from 1.
-    pub(super) number: u32,
+    /// Ordinal of the table, from 1.
+    pub(super) ordinal: u32,
     pub(super) read: usize,
     pub(super) update: usize,
 }
@@ -73,10 +73,10 @@ impl RowsGenerator {
             ranges: RangePicker::new(run.distribution, dataset.rows, batch, plan.seed),
         };
         // The statements of each table follow each other, the read first.
-        let each = usize::from(run.reads()) + usize::from(run.updates());
-        let table = |(position, number): (usize, u32)| {
-            let read = each * position;
-            TableStatements { number, read, update: read + usize::from(run.reads()) }
+        let per_table = usize::from(run.reads()) + usize::from(run.updates());
+        let table = |(position, ordinal): (usize, u32)| {
+            let read = per_table * position;
+            TableStatements { ordinal, read, update: read + usize::from(run.reads()) }
         };
         Self {
             tables: tables.enumerate().map(table).collect(),
@@ -93,7 +93,7 @@ impl RowsGenerator {
     /// Returns whether the next transaction is an update. The share is deterministic, not random: the next
     /// transaction is an update if the updated share at the middle of that update is below the requested
     /// share. After any number of transactions it deviates by less than one of them.
-    fn update_is_next(&self) -> bool {
+    fn is_update_next(&self) -> bool {
         let weight = u128::from(self.update.weight);
         let after = 2 * u128::from(self.updated) + weight;
         let total = u128::from(self.done) + weight;
@@ -103,7 +103,7 @@ impl RowsGenerator {
 
 impl Generator for RowsGenerator {
     fn next(&mut self, tx: &mut Transaction) -> bool {
-        let updating = self.update_is_next();
+        let updating = self.is_update_next();
         let table = match self.tables.len() {
             1 => self.tables.first(),
             count => self.tables.get(self.rng.random_range(0..count)),
@@ -122,8 +122,8 @@ impl Generator for RowsGenerator {
         tx.execute(statement, &[first.cast_signed(), last.cast_signed()]);
         if updating && !self.index_only {
             let (first, last) = (first.cast_signed(), last.cast_signed());
-            tx.changes(increments(table.number, operation.batch));
-            tx.writes(Mark { table: table.number, first, last, inserts: false });
+            tx.changes(increments(table.ordinal, operation.batch));
+            tx.writes(Mark { table: table.ordinal, first, last, inserts: false });
         }
         tx.end_step();
         self.done += operation.weight;

@@ -15,8 +15,8 @@ const PROBE_ORDER: &str = include_str!("../../../sql/rows/probe_order.sql");
 const INSERT: &str = include_str!("../../../sql/rows/insert.sql");
 
 /// Returns the name of a table by its number, from 1.
-pub(super) fn table_name(number: u32) -> String {
-    format!("rows_{number:04}")
+pub(super) fn table_name(ordinal: u32) -> String {
+    format!("rows_{ordinal:04}")
 }
 
 /// Returns the jobs by number. Together they load every key from 1 to the number of rows once.
@@ -29,12 +29,12 @@ pub(super) fn jobs(
     let order = match &dataset.order {
         Order::Scattered | Order::Key => {
             let copy = dialect.sql(COPY);
-            return Box::new(move |number| copy_job(&dataset, table, number, copy));
+            return Box::new(move |index| copy_job(&dataset, table, index, copy));
         }
         Order::Hash => format!("{}(mykey)", dialect.hash_function),
         Order::Sql(expression) => expression.clone(),
     };
-    Box::new(move |number| insert_job(&dataset, table, number, &order))
+    Box::new(move |index| insert_job(&dataset, table, index, &order))
 }
 
 /// Returns queries that report an invalid order expression before the old dataset is dropped.
@@ -46,8 +46,8 @@ pub(super) fn probes(dataset: &RowsDataset) -> Vec<String> {
 }
 
 /// Returns the COPY of one batch of the positions of the table.
-fn copy_job(dataset: &RowsDataset, table: u32, number: u64, copy: &str) -> Job {
-    let first = number * dataset.batch;
+fn copy_job(dataset: &RowsDataset, table: u32, index: u64, copy: &str) -> Job {
+    let first = index * dataset.batch;
     let positions = first..dataset.rows.min(first + dataset.batch);
     let seed = mix(dataset.seed ^ u64::from(table));
     let placement = (dataset.order == Order::Scattered)
@@ -65,9 +65,9 @@ fn copy_job(dataset: &RowsDataset, table: u32, number: u64, copy: &str) -> Job {
     })
 }
 
-fn insert_job(dataset: &RowsDataset, table: u32, number: u64, order: &str) -> Job {
+fn insert_job(dataset: &RowsDataset, table: u32, index: u64, order: &str) -> Job {
     let batches = dataset.rows.div_ceil(dataset.batch);
-    let first = number + 1;
+    let first = index + 1;
     // Keys first, first + batches, … up to rows.
     let rows = (dataset.rows - first) / batches + 1;
     let sql = fill(
@@ -111,9 +111,9 @@ mod tests {
         fn copy_jobs_load_every_key_once_for_any_remainder(rows in 1u64..3_000, batch in 1u64..3_500) {
             let dataset = dataset(rows, batch, Order::Scattered);
             let job = jobs(&dataset, 1, Dialect::default());
-            let mut found: Vec<_> = (0..rows.div_ceil(batch)).flat_map(|number| keys(job(number))).collect();
-            found.sort_unstable();
-            prop_assert!(found.into_iter().eq(1..=rows));
+            let mut loaded: Vec<_> = (0..rows.div_ceil(batch)).flat_map(|index| keys(job(index))).collect();
+            loaded.sort_unstable();
+            prop_assert!(loaded.into_iter().eq(1..=rows));
         }
 
         #[test]
@@ -121,7 +121,7 @@ mod tests {
             let dataset = dataset(rows, batch, Order::Hash);
             let job = jobs(&dataset, 1, Dialect::default());
             let total: u64 = (0..rows.div_ceil(batch))
-                .map(|number| match job(number) {
+                .map(|index| match job(index) {
                     Job::Sql { rows, .. } => rows,
                     Job::Copy { .. } => 0,
                 })
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn key_order_loads_rows_in_key_order() {
-        let found = keys(jobs(&dataset(10, 4, Order::Key), 1, Dialect::default())(1));
-        assert_eq!(found, [5, 6, 7, 8]);
+        let loaded = keys(jobs(&dataset(10, 4, Order::Key), 1, Dialect::default())(1));
+        assert_eq!(loaded, [5, 6, 7, 8]);
     }
 }

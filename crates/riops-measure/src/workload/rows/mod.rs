@@ -67,12 +67,12 @@ impl Rows {
     /// Estimates the size of the tables: the columns are two numbers, and the filler after its length.
     fn footprint(&self) -> Footprint {
         let RowsDataset { rows, tables, filler, layout, .. } = &self.dataset;
-        let each = Footprint::of_table(*rows, 8 + 8 + 4 + u64::from(*filler), 1);
+        let single = Footprint::of_table(*rows, 8 + 8 + 4 + u64::from(*filler), 1);
         let tables_bytes = match layout {
-            Layout::Packed => each.tables_bytes,
+            Layout::Packed => single.tables_bytes,
             Layout::Block => rows.saturating_mul(BLOCK_BYTES),
         };
-        Footprint { tables_bytes, ..each }.times(u64::from(*tables))
+        Footprint { tables_bytes, ..single }.times(u64::from(*tables))
     }
 
     /// Creates the workload with these parameters, for PostgreSQL.
@@ -120,17 +120,17 @@ impl Rows {
         if own_table { own..=own } else { 1..=self.used.tables }
     }
 
-    fn session(&self, plan: &Plan, number: u32) -> SessionPlan {
-        let tables = self.tables_of(number);
+    fn session(&self, plan: &Plan, session: u32) -> SessionPlan {
+        let tables = self.tables_of(session);
         let statements =
             tables.clone().flat_map(|table| self.statements(&table_name(table))).collect();
         let (dataset, run) = (&self.used, &self.run);
         let work = match run.loop_side {
             LoopSide::Client => {
-                Work::Client(Box::new(RowsGenerator::new(run, dataset, tables, plan, number)))
+                Work::Client(Box::new(RowsGenerator::new(run, dataset, tables, plan, session)))
             }
             LoopSide::Server => {
-                Work::Server(Box::new(RowsLoop::new(*tables.start(), dataset, run, plan, number)))
+                Work::Server(Box::new(RowsLoop::new(*tables.start(), dataset, run, plan, session)))
             }
         };
         SessionPlan { settings: self.settings(plan), statements, watched: ALL_STATEMENTS, work }
@@ -170,13 +170,13 @@ impl Rows {
     /// Returns a name that distinguishes the stage from the others of the run.
     fn stage_name(&self, plan: &Plan) -> String {
         let mut name = NAME.to_owned();
-        let Some(whole) = plan.work.get::<RowsRun>() else {
+        let Some(planned) = plan.work.get::<RowsRun>() else {
             return name;
         };
-        if !whole.batches.is_empty() {
+        if !planned.batches.is_empty() {
             name = format!("{name}, batch {}", self.run.batch);
         }
-        if !whole.loop_sides.is_empty() {
+        if !planned.loop_sides.is_empty() {
             name = format!("{name}, {} loop", self.run.loop_side.as_str());
         }
         name
@@ -248,11 +248,11 @@ fn split_at_keys(rows: u64, tablets: u32) -> String {
 }
 
 impl Build for RowsRun {
-    fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+    fn build(&self, target: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
         let (dataset, used): (&RowsDataset, &RowsDataset) =
-            (typed(found.dataset)?, typed(found.used)?);
+            (typed(target.dataset)?, typed(target.used)?);
         self.validate_for(used)?;
-        let workload = Rows::new(dataset.clone(), self.clone()).on(found.dialect);
+        let workload = Rows::new(dataset.clone(), self.clone()).on(target.dialect);
         Ok(Box::new(Rows { used: self.part_of(used), ..workload }))
     }
 }
@@ -269,7 +269,7 @@ impl Workload for Rows {
     }
 
     fn used_table_names(&self) -> Vec<String> {
-        (1..=self.used.tables).map(|number| format!("riops.{}", table_name(number))).collect()
+        (1..=self.used.tables).map(|table| format!("riops.{}", table_name(table))).collect()
     }
 
     fn unsupported(&self, dialect: Dialect) -> Option<&'static str> {
@@ -290,8 +290,8 @@ impl Workload for Rows {
         let translated = self.clone().on(dialect);
         let parameters = serde_json::to_value(&self.dataset).unwrap_or_default();
         let tables = (1..=self.dataset.tables)
-            .map(|number| {
-                let name = table_name(number);
+            .map(|table| {
+                let name = table_name(table);
                 let zeros = translated.has_row_per_block().then(|| Zero {
                     what: format!("rows of riops.{name} that share a block"),
                     sql: fill(SHARED_BLOCKS, &[("table", &name)]),
@@ -299,7 +299,7 @@ impl Workload for Rows {
                 Table {
                     create: translated.create_sql(&name),
                     jobs: self.dataset.rows.div_ceil(self.dataset.batch),
-                    job: load::jobs(&self.dataset, number, dialect),
+                    job: load::jobs(&self.dataset, table, dialect),
                     frozen_copy: None,
                     finish: translated.finish_sql(&name),
                     zeros: zeros.into_iter().collect(),
@@ -353,7 +353,7 @@ impl Workload for Rows {
             read_samples: self.read_samples(),
             operations: vec!["read".into(), "update".into()],
             changes: vec![false, true],
-            ..Stage::of(plan, |number| self.session(plan, number))
+            ..Stage::with_sessions(plan, |session| self.session(plan, session))
         }
     }
 
@@ -372,11 +372,11 @@ impl Workload for Rows {
         ];
         let mut checks = Vec::new();
         for (table, numbers) in self.tables().zip(contents) {
-            for ((what, expected), found) in expected_keys.iter().zip(numbers) {
+            for ((what, expected), actual) in expected_keys.iter().zip(numbers) {
                 checks.push(crate::workload::check::exact(
                     format!("{what} of riops.{table}"),
                     *expected,
-                    *found,
+                    *actual,
                 ));
             }
         }
@@ -400,22 +400,22 @@ impl Rows {
         baseline: &Integers,
         ledger: &Ledger,
     ) -> Vec<Check> {
-        let of = |all: &Integers, table: usize| -> i128 {
+        let sum = |all: &Integers, table: usize| -> i128 {
             all.get(table).and_then(|numbers| numbers.get(column)).copied().unwrap_or(0)
         };
         let tables = || (0..).zip(1..=self.dataset.tables);
-        let found = |table: usize| of(contents, table) - of(baseline, table);
+        let increase = |table: usize| sum(contents, table) - sum(baseline, table);
         let by_table = |(position, table): (usize, u32)| {
             let (done, unknown) = ledger.of_table(table, self.dataset.tables)?;
             let (done, more) = (i128::from(done.added), i128::from(unknown.added));
             let bounds = Bounds::new(done, 0, more, ledger.open_runs);
             let name = format!("increments of scratch in riops.{}", table_name(table));
-            Some(crate::workload::check::between(name, bounds, found(position)))
+            Some(crate::workload::check::between(name, bounds, increase(position)))
         };
         let checks: Option<Vec<Check>> = tables().map(by_table).collect();
         // Earlier versions of riops stored only the number of all increments.
         checks.unwrap_or_else(|| {
-            let all = tables().map(|(position, _)| found(position)).sum();
+            let all = tables().map(|(position, _)| increase(position)).sum();
             let name = "increments of scratch in all tables".to_owned();
             vec![crate::workload::check::between(name, ledger.bounds(), all)]
         })

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::generator::{OPERATION_UPDATE, increments};
 use super::load::table_name;
 use crate::workload::effects::TransactionEffects;
-use crate::workload::keys::{Purpose, stream, whole};
+use crate::workload::keys::{Purpose, integer_part, stream};
 use crate::workload::tables::Routines;
 use crate::workload::{Call, LoopCounts, LoopReport, ServerLoop};
 use riops_model::plan::{Plan, Protocol, RowsDataset, RowsRun, UpdateShare};
@@ -49,7 +49,7 @@ impl RowsLoop {
         dataset: &RowsDataset,
         run: &RowsRun,
         plan: &Plan,
-        number: u32,
+        session: u32,
     ) -> Self {
         Self {
             table,
@@ -57,14 +57,14 @@ impl RowsLoop {
             run: run.clone(),
             prepared: plan.protocol == Protocol::Prepared,
             retries_max: plan.errors.max_retries,
-            seed: stream(plan.seed, Purpose::Ranges, u64::from(number)).random_range(-1.0..1.0),
+            seed: stream(plan.seed, Purpose::Ranges, u64::from(session)).random_range(-1.0..1.0),
         }
     }
 }
 
 impl ServerLoop for RowsLoop {
     fn call_sql(&self, call: &Call<'_>) -> String {
-        let number =
+        let limit =
             |bound: Option<u64>| bound.map_or_else(|| "null".to_owned(), |bound| bound.to_string());
         let until =
             call.until_s.map_or_else(|| "'infinity'".to_owned(), |until| format!("{until:.6}"));
@@ -86,8 +86,8 @@ impl ServerLoop for RowsLoop {
             self.run.index_only,
             call.start_s,
             call.measure_s,
-            number(call.transactions),
-            number(call.rows),
+            limit(call.transactions),
+            limit(call.rows),
             self.seed,
             call.report_s,
             self.retries_max,
@@ -173,14 +173,18 @@ impl Counts {
         LoopCounts {
             transactions: self.buckets.iter().map(|(_, count)| count).sum(),
             rows: self.rows,
-            latencies: self.buckets.iter().map(|&(each, count)| (center(each), count)).collect(),
+            latencies: self
+                .buckets
+                .iter()
+                .map(|&(bucket, count)| (center(bucket), count))
+                .collect(),
             longest: nanos(self.longest_us),
         }
     }
 }
 
 fn nanos(us: f64) -> Nanos {
-    Nanos(whole(us * 1e3))
+    Nanos(integer_part(us * 1e3))
 }
 
 #[cfg(test)]

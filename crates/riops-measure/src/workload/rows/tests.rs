@@ -39,8 +39,8 @@ fn decoded(tx: &Transaction) -> (String, i64, i64) {
     else {
         panic!("no Bind")
     };
-    let number = |value: Option<&[u8]>| i64::from_be_bytes(value.unwrap().try_into().unwrap());
-    (statement.to_owned(), number(parameters[0]), number(parameters[1]))
+    let decode = |value: Option<&[u8]>| i64::from_be_bytes(value.unwrap().try_into().unwrap());
+    (statement.to_owned(), decode(parameters[0]), decode(parameters[1]))
 }
 
 proptest! {
@@ -271,12 +271,12 @@ fn statements_for_yugabytedb_have_its_clauses() {
         ..RowsDataset::default()
     };
     let reads = RowsRun { follower_reads_ms: Some(30_000), ..RowsRun::default() };
-    let mut text = all_statements(dataset.clone(), &reads, Dialect::of(VERSION));
+    let mut text = all_statements(dataset.clone(), &reads, Dialect::from_version(VERSION));
     let by_key =
         RowsDataset { primary_key: true, order: riops_model::plan::Order::Hash, ..dataset };
     let updates = RowsRun { update_percent: 100, non_transactional: true, ..RowsRun::default() };
     text.push_str("\n-- with a primary key\n");
-    text.push_str(&all_statements(by_key, &updates, Dialect::of(VERSION)));
+    text.push_str(&all_statements(by_key, &updates, Dialect::from_version(VERSION)));
     insta::assert_snapshot!(text);
 }
 

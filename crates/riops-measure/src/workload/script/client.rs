@@ -78,13 +78,13 @@ impl Client {
         random: Random,
         variables: Variables,
         choice: Random,
-        number: u32,
+        session: u32,
         transactions: Option<u64>,
         prepares_first: bool,
     ) -> Self {
         let statements = program.all().count();
         // The plans of one session represent all sessions.
-        let notes_executions = number == 0;
+        let notes_executions = session == 0;
         let state = State {
             delta: program.names.find("delta"),
             prepared: vec![Prepared::No; statements],
@@ -102,7 +102,7 @@ impl Client {
             received: Received::default(),
             transactions_left: transactions,
             noted: notes_executions.then(|| Noted::new(statements)),
-            shown: Shown::new(number),
+            shown: Shown::new(session),
         };
         Self { program, state }
     }
@@ -114,8 +114,8 @@ impl State {
         match program.bounds.as_slice() {
             [] | [_] => 0,
             [.., sum] => {
-                let number = self.choice.up_to(sum.saturating_sub(1));
-                program.bounds.partition_point(|bound| *bound <= number)
+                let draw = self.choice.up_to(sum.saturating_sub(1));
+                program.bounds.partition_point(|bound| *bound <= draw)
             }
         }
     }
@@ -150,7 +150,7 @@ impl State {
         let (variables, random) = (&mut self.variables, &mut self.random);
         let mut debug = |value: Value| self.shown.debug(position, value);
         let value = Context { variables, random, debug: &mut debug }.evaluate(expression);
-        value.map_err(|error| ScriptError::of(&error, &program.names, &self.variables))
+        value.map_err(|error| ScriptError::from_evaluation(&error, &program.names, &self.variables))
     }
 
     /// Returns an error if a variable has no value: it is a column of `\gset` or `\aset` that was not received.
@@ -178,12 +178,12 @@ impl State {
                 frontend::query(out, |out| encoded.statement.append_simple(variables, out))
             });
         }
-        let known = self.prepared.get(encoded.number).copied();
+        let known = self.prepared.get(encoded.position).copied();
         let parses = protocol == Protocol::Extended
             || known.is_some_and(|known| known != Prepared::Yes)
-                && !self.preparing.contains(&encoded.number);
+                && !self.preparing.contains(&encoded.position);
         if parses && protocol == Protocol::Prepared {
-            self.preparing.push(encoded.number);
+            self.preparing.push(encoded.position);
         }
         tx.append(encoded.replies, |out| {
             if parses {
@@ -418,9 +418,9 @@ impl State {
                 Err(ScriptError::Shell("could not read result of shell command".to_owned()))
             }
             (Ok(text), Some(Action::SetShell(slot, _))) => {
-                let number = text.trim().parse();
-                let number = number.map_err(|_| ScriptError::NotAnInteger(text.clone()))?;
-                self.variables.set(*slot, Value::Int(number));
+                let value = text.trim().parse();
+                let value = value.map_err(|_| ScriptError::NotAnInteger(text.clone()))?;
+                self.variables.set(*slot, Value::Int(value));
                 Ok(())
             }
             _ => Ok(()),
@@ -446,8 +446,8 @@ impl State {
     }
 
     fn end_preparing(&mut self, is_prepared: Prepared) {
-        while let Some(number) = self.preparing.pop() {
-            if let Some(prepared) = self.prepared.get_mut(number) {
+        while let Some(position) = self.preparing.pop() {
+            if let Some(prepared) = self.prepared.get_mut(position) {
                 *prepared = is_prepared;
             }
         }
@@ -459,7 +459,7 @@ fn leading_integer(text: &str) -> i64 {
     let text = text.trim_ascii_start();
     let sign = usize::from(text.starts_with(['-', '+']));
     let digits = text.bytes().skip(sign).take_while(u8::is_ascii_digit).count();
-    text.get(..sign + digits).and_then(|number| number.parse().ok()).unwrap_or(0)
+    text.get(..sign + digits).and_then(|integer| integer.parse().ok()).unwrap_or(0)
 }
 
 impl Generator for Client {

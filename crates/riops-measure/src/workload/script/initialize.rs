@@ -51,7 +51,7 @@ impl InitStep {
     }
 
     /// Returns the step with this letter.
-    pub fn of(letter: char) -> Option<Self> {
+    pub fn from_letter(letter: char) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.words().0 == letter)
     }
 
@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn each_letter_is_a_step() {
         for step in InitStep::ALL {
-            assert_eq!(InitStep::of(step.words().0), Some(step));
+            assert_eq!(InitStep::from_letter(step.words().0), Some(step));
         }
-        assert_eq!(InitStep::of('x'), None);
+        assert_eq!(InitStep::from_letter('x'), None);
     }
 }

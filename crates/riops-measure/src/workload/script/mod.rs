@@ -108,9 +108,9 @@ impl ScriptWorkload {
     /// Returns the names of the scripts. If several scripts have the same name, the later names include their number.
     fn operations(&self) -> Vec<Cow<'static, str>> {
         let mut names: Vec<Cow<'static, str>> = Vec::new();
-        for (number, script) in (1..).zip(&self.run.scripts) {
+        for (ordinal, script) in (1..).zip(&self.run.scripts) {
             let is_taken = names.iter().any(|name| *name == script.name);
-            let suffix = if is_taken { format!(" #{number}") } else { String::new() };
+            let suffix = if is_taken { format!(" #{ordinal}") } else { String::new() };
             names.push(format!("{}{suffix}", script.name).into());
         }
         names
@@ -118,10 +118,10 @@ impl ScriptWorkload {
 }
 
 impl Build for ScriptRun {
-    fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
-        let dataset = found.dataset.map(|dataset| typed::<ScriptDataset>(Some(dataset)));
+    fn build(&self, target: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+        let dataset = target.dataset.map(|dataset| typed::<ScriptDataset>(Some(dataset)));
         let dataset = dataset.transpose()?;
-        Ok(Box::new(ScriptWorkload::new(self, dataset.cloned(), found.protocol)?))
+        Ok(Box::new(ScriptWorkload::new(self, dataset.cloned(), target.protocol)?))
     }
 }
 
@@ -223,7 +223,7 @@ impl Workload for ScriptWorkload {
                 transactions,
                 prepares_first,
             );
-            let is_needed = |each: &&Encoded| prepares_first && each.is_prepared_first;
+            let is_needed = |encoded: &&Encoded| prepares_first && encoded.is_prepared_first;
             SessionPlan {
                 settings: self.settings(),
                 statements: program.all().filter(is_needed).map(Encoded::prepared).collect(),
@@ -238,7 +238,7 @@ impl Workload for ScriptWorkload {
             sessions: (0..).zip(clients).map(session).collect(),
             explain_by_name: true,
             commands: program.commands(),
-            unprepared: program.all().map(|each| each.sql.clone()).collect(),
+            unprepared: program.all().map(|encoded| encoded.sql.clone()).collect(),
             streams: seeds.iter().map(|[_, starts, log]| [*starts, *log]).collect(),
             ..Stage::default()
         }

@@ -32,7 +32,7 @@ impl Noted {
 
     /// Notes one of the first executions of a statement, unless it has the same values as another one.
     pub(super) fn note(&mut self, protocol: Protocol, encoded: &Encoded, variables: &Variables) {
-        match self.executions.get_mut(encoded.number) {
+        match self.executions.get_mut(encoded.position) {
             Some(count) if *count < EXECUTIONS_MAX && encoded.has_plan => *count += 1,
             _ => return,
         }
@@ -77,12 +77,12 @@ pub(super) struct Shown {
     pub(super) on_message: OnMessage,
     pub(super) on_notice: OnMessage,
     /// Number of the session, from 0.
-    number: u32,
+    session: u32,
 }
 
 impl Shown {
-    pub(super) fn new(number: u32) -> Self {
-        Self { on_message: Arc::new(|_| {}), on_notice: Arc::new(|_| {}), number }
+    pub(super) fn new(session: u32) -> Self {
+        Self { on_message: Arc::new(|_| {}), on_notice: Arc::new(|_| {}), session }
     }
 
     /// Shows a value of `debug()`.
@@ -105,19 +105,19 @@ impl Shown {
             Action::Sql(sql) => ("sending", text_of(|out| sql.append_simple(variables, out))),
             _ => ("executing", command.title.clone()),
         };
-        (self.on_message)(&format!("client {} {step} {text}", self.number));
+        (self.on_message)(&format!("client {} {step} {text}", self.session));
     }
 
     /// Shows that the replies to a turn have arrived.
     #[cold]
     pub(super) fn reply(&self) {
-        (self.on_message)(&format!("client {} receiving", self.number));
+        (self.on_message)(&format!("client {} receiving", self.session));
     }
 
     /// Shows an error that repeats the transaction, or ends it after the last try.
     pub(super) fn error(&self, position: Position, error: &ServerError, is_repeated: bool) {
         let Position { script, command } = position;
-        let (client, text) = (self.number, error.in_lines());
+        let (client, text) = (self.session, error.in_lines());
         let end = if is_repeated { "repeats" } else { "ends" };
         (self.on_message)(&format!(
             "client {client} got an error in command {command} (SQL) of script {script}; {text}\nclient {client} {end} the transaction after the error"

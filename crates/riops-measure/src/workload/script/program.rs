@@ -58,8 +58,8 @@ pub(super) struct Position {
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of a statement")]
 pub(super) struct Encoded {
-    /// Number over all scripts, from 0.
-    pub(super) number: usize,
+    /// Position over all scripts, from 0.
+    pub(super) position: usize,
     /// Name of the prepared statement, which messages show: its command, and of several scripts also its script.
     pub(super) name: String,
     pub(super) statement: Sql,
@@ -170,7 +170,7 @@ fn after_comment(sql: &str) -> &str {
 impl Encoded {
     fn new(
         name: String,
-        number: usize,
+        position: usize,
         sql: &Sql,
         parameters: &[&riops_script::Reference],
         protocol: Protocol,
@@ -180,7 +180,7 @@ impl Encoded {
         let several = sql.statements != 1;
         let word = first_word(&sql.text);
         Self {
-            number,
+            position,
             execution: Execution::with_texts(wire_name, parameters.len(), is_described),
             statement: sql.clone(),
             sql: sql.with_parameters(parameters.iter().copied()),
@@ -215,12 +215,12 @@ impl Program {
         let mut compiled = Vec::new();
         let scope = riops_script::Scope::new(&scripts, &names, &given, is_simple);
         for (script_number, (script, source)) in (1..).zip(scripts.iter().zip(&run.scripts)) {
-            let mut encode = |(number, command): (usize, &riops_script::Command)| {
+            let mut encode = |(ordinal, command): (usize, &riops_script::Command)| {
                 let Action::Sql(sql) = &command.action else { return None };
                 let parameters: Vec<_> = scope.parameters(sql).collect();
                 let name = match scripts.len() {
-                    1 => format!("command {number}"),
-                    _ => format!("script {script_number} command {number}"),
+                    1 => format!("command {ordinal}"),
+                    _ => format!("script {script_number} command {ordinal}"),
                 };
                 let encoded = Encoded::new(name, statements, sql, &parameters, protocol);
                 statements += 1;
@@ -232,7 +232,7 @@ impl Program {
             compiled.push(CompiledScript {
                 script: script.clone(),
                 builtin: source.builtin()?,
-                changes: encoded.iter().flatten().any(|each| each.changes),
+                changes: encoded.iter().flatten().any(|statement| statement.changes),
                 encoded,
                 first_command,
             });
@@ -267,7 +267,7 @@ impl Program {
     pub(super) fn commands(&self) -> Vec<ScriptCommand> {
         let of_script = |(operation, script): (usize, &CompiledScript)| {
             let mut in_pipeline = false;
-            let command = |(number, command): (usize, &riops_script::Command)| {
+            let command = |(ordinal, command): (usize, &riops_script::Command)| {
                 match command.action {
                     Action::StartPipeline => in_pipeline = true,
                     Action::EndPipeline => in_pipeline = false,
@@ -282,7 +282,7 @@ impl Program {
                     | Action::SetShell(..) => true,
                     _ => false,
                 };
-                ScriptCommand { operation, number, title: command.title.clone(), is_measured }
+                ScriptCommand { operation, ordinal, title: command.title.clone(), is_measured }
             };
             (1..).zip(&script.script.commands).map(command).collect::<Vec<_>>()
         };
@@ -363,7 +363,7 @@ pub(super) enum ScriptError {
 
 impl ScriptError {
     /// Returns the error of an expression, described with the names of its variables.
-    pub(super) fn of(
+    pub(super) fn from_evaluation(
         error: &EvaluateError,
         names: &riops_script::Names,
         variables: &Variables,
@@ -416,7 +416,14 @@ mod tests {
         let program = Program::new(&ScriptRun::default(), Protocol::Prepared).unwrap();
         let facts: Vec<_> = program
             .all()
-            .map(|each| (each.name.as_str(), each.changes, each.ends_block, each.parameters.len()))
+            .map(|encoded| {
+                (
+                    encoded.name.as_str(),
+                    encoded.changes,
+                    encoded.ends_block,
+                    encoded.parameters.len(),
+                )
+            })
             .collect();
         let expected = [
             ("command 5", false, false, 0),
@@ -430,7 +437,7 @@ mod tests {
         assert_eq!(facts, expected);
         let commands = program.commands();
         assert_eq!(
-            (commands.len(), commands.iter().filter(|each| each.is_measured).count()),
+            (commands.len(), commands.iter().filter(|command| command.is_measured).count()),
             (11, 7)
         );
     }

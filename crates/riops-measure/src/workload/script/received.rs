@@ -102,7 +102,7 @@ impl Received {
         if matches!(rows, Rows::Last(_)) {
             match result.unwrap_or(0) {
                 1 => self.set(variables),
-                found => return Err(ScriptError::Rows(found)),
+                count => return Err(ScriptError::Rows(count)),
             }
         }
         Ok(())

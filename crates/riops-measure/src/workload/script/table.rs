@@ -45,7 +45,7 @@ pub(super) fn filled(dataset: &ScriptDataset, dialect: Dialect) -> Dataset {
     let finish = if dataset.foreign_keys { foreign_keys(dataset) } else { Vec::new() };
     Dataset {
         parameters: serde_json::to_value(dataset).unwrap_or_default(),
-        tables: (0..TABLES.len()).map(|number| table(dataset, dialect, number)).collect(),
+        tables: (0..TABLES.len()).map(|index| table(dataset, dialect, index)).collect(),
         finish,
         footprint: footprint(dataset),
         ..Dataset::default()
@@ -66,16 +66,16 @@ pub(super) fn foreign_keys(dataset: &ScriptDataset) -> Vec<String> {
     all.split(';').map(|sql| sql.trim().to_owned()).collect()
 }
 
-fn table(dataset: &ScriptDataset, dialect: Dialect, number: usize) -> Table {
-    let name = TABLES.get(number).copied().unwrap_or_default();
+fn table(dataset: &ScriptDataset, dialect: Dialect, index: usize) -> Table {
+    let name = TABLES.get(index).copied().unwrap_or_default();
     let full_name = format!("{}.{name}", sql::name(&dataset.schema));
-    let (each, count, columns) = match name {
+    let (rows_per_branch, count, columns) = match name {
         "pgbench_tellers" => (TELLERS_EACH, 3, "tid, bid, tbalance"),
         "pgbench_accounts" => (ACCOUNTS_EACH, 4, "aid, bid, abalance, filler"),
         "pgbench_branches" => (1, 2, "bid, bbalance"),
         _ => (0, 0, ""),
     };
-    let rows = dataset.scale * each;
+    let rows = dataset.scale * rows_per_branch;
     let (is_branch, is_account) = (name == "pgbench_branches", name == "pgbench_accounts");
     let has_bigint = is_account && dataset.scale >= BIGINT_SCALE;
     let row = move |id: u64, out: &mut Vec<u8>| {
@@ -86,7 +86,7 @@ fn table(dataset: &ScriptDataset, dialect: Dialect, number: usize) -> Table {
             int(out, int_of(id));
         }
         if !is_branch {
-            int(out, int_of((id - 1) / each + 1));
+            int(out, int_of((id - 1) / rows_per_branch + 1));
         }
         int(out, 0);
         if is_account {
@@ -145,12 +145,12 @@ pub(super) fn create_sql(dataset: &ScriptDataset, dialect: Dialect, table: &str)
     };
     let mut sql = vec![fill(template, &values)];
     if is_partitioned {
-        sql.extend((1..=dataset.partitions).map(|number| {
+        sql.extend((1..=dataset.partitions).map(|partition| {
             let values = [
                 ("unlogged", unlogged),
                 ("schema", &sql::name(&dataset.schema)),
-                ("number", &number.to_string()),
-                ("values", &bounds_of(dataset, number)),
+                ("number", &partition.to_string()),
+                ("values", &bounds_of(dataset, partition)),
                 ("fillfactor", &fillfactor),
                 ("tablespace", &tablespace),
             ];
@@ -164,18 +164,18 @@ pub(super) fn create_sql(dataset: &ScriptDataset, dialect: Dialect, table: &str)
 }
 
 /// Returns the keys of a partition, numbered from 1.
-fn bounds_of(dataset: &ScriptDataset, number: u32) -> String {
+fn bounds_of(dataset: &ScriptDataset, partition: u32) -> String {
     let count = dataset.partitions;
     if dataset.partition_method == PartitionMethod::Hash {
-        return format!("with (modulus {count}, remainder {})", number - 1);
+        return format!("with (modulus {count}, remainder {})", partition - 1);
     }
-    let each = (dataset.scale * ACCOUNTS_EACH).div_ceil(count.into());
-    let bound = |number: u32| match number {
+    let size = (dataset.scale * ACCOUNTS_EACH).div_ceil(count.into());
+    let bound = |partition: u32| match partition {
         0 => "minvalue".to_owned(),
         last if last == count => "maxvalue".to_owned(),
-        _ => (u64::from(number) * each + 1).to_string(),
+        _ => (u64::from(partition) * size + 1).to_string(),
     };
-    format!("from ({}) to ({})", bound(number - 1), bound(number))
+    format!("from ({}) to ({})", bound(partition - 1), bound(partition))
 }
 
 /// Returns the statement that creates the primary key of a table, if it has one.
@@ -208,9 +208,9 @@ fn finish_sql(dataset: &ScriptDataset, dialect: Dialect, table: &str) -> Vec<Str
 
 /// Returns the queries for the number of rows and the sum of the balances of each table.
 pub(super) fn contents_sql(dataset: &ScriptDataset) -> Vec<String> {
-    let sql = |(table, number): (&&str, &&str)| {
+    let sql = |(table, column): (&&str, &&str)| {
         let values =
-            [("schema", &*sql::name(&dataset.schema)), ("table", table), ("number", number)];
+            [("schema", &*sql::name(&dataset.schema)), ("table", table), ("number", column)];
         fill(CONTENTS, &values)
     };
     TABLES.iter().zip(&NUMBERS).map(sql).collect()
@@ -230,8 +230,8 @@ pub(super) fn checks(contents: &Integers, baseline: &Integers, ledger: &Ledger) 
         let why = "runs that are not verified have changed the tables, and the next verified run takes their contents as the baseline";
         return vec![crate::workload::check::unknown("balances and history", why)];
     }
-    let (found, before) = (numbers(contents), numbers(baseline));
-    let (both, unknown) = (ledger.effects.of(1), ledger.effects_unknown.of(1));
+    let (after, before) = (numbers(contents), numbers(baseline));
+    let (both, unknown) = (ledger.effects.on_table(1), ledger.effects_unknown.on_table(1));
     let (all, all_unknown) = (ledger.effects.total(), ledger.effects_unknown.total());
     // The sum of the differences, and by how much it may differ.
     let sum = |effects: Effects| {
@@ -242,35 +242,35 @@ pub(super) fn checks(contents: &Integers, baseline: &Integers, ledger: &Ledger) 
         Bounds::new(expected, fewer, more, ledger.open_runs).without_least_if_open()
     };
     let mut checks = Vec::new();
-    for (table, ((before, _), (found, _))) in TABLES.iter().zip(before.iter().zip(&found)) {
+    for (table, ((before, _), (after, _))) in TABLES.iter().zip(before.iter().zip(&after)) {
         let name = format!("rows of {table}");
         if *table == "pgbench_history" {
             let (expected, more) = (before + i128::from(all.inserted), all_unknown.inserted);
             checks.push(crate::workload::check::between(
                 name,
                 bounds(expected, 0, more.into()),
-                *found,
+                *after,
             ));
         } else {
-            checks.push(crate::workload::check::exact(name, *before, *found));
+            checks.push(crate::workload::check::exact(name, *before, *after));
         }
     }
-    let sums = TABLES.iter().zip(NUMBERS).zip(before.iter().zip(&found));
-    for ((table, number), ((_, before), (_, found))) in sums {
+    let sums = TABLES.iter().zip(NUMBERS).zip(before.iter().zip(&after));
+    for ((table, column), ((_, before), (_, after))) in sums {
         let is_in_both = matches!(*table, "pgbench_history" | "pgbench_accounts");
         let (done, unknown) = if is_in_both { (all, all_unknown) } else { (both, unknown) };
         let range = range(unknown);
-        let name = format!("sum of {number} in {table}");
+        let name = format!("sum of {column} in {table}");
         checks.push(crate::workload::check::between(
             name,
             bounds(before + sum(done), range, range),
-            *found,
+            *after,
         ));
     }
     // True after each transaction, whether its outcome is known or not.
     let difference = |[(_, history), _, (_, accounts), _]: [(i128, i128); 4]| accounts - history;
     let name = "sum of abalance without the sum of delta".to_owned();
-    checks.push(crate::workload::check::exact(name, difference(before), difference(found)));
+    checks.push(crate::workload::check::exact(name, difference(before), difference(after)));
     checks
 }
 
@@ -278,9 +278,9 @@ pub(super) fn checks(contents: &Integers, baseline: &Integers, ledger: &Ledger) 
 /// depends on the script: `simple-update` changes only some of the tables.
 #[inline]
 pub(super) fn effects_of(builtin: Builtin, delta: i64) -> TransactionEffects {
-    let number = if builtin == Builtin::TpcbLike { 1 } else { 2 };
+    let table = if builtin == Builtin::TpcbLike { 1 } else { 2 };
     let added = u64::try_from(delta + DELTA_OFFSET).unwrap_or(0);
-    TransactionEffects::of(number, Effects { inserted: 1, added, ..Effects::default() })
+    TransactionEffects::on_table(table, Effects { inserted: 1, added, ..Effects::default() })
 }
 
 #[cfg(test)]
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn partitions_cover_all_keys() {
         let dataset = ScriptDataset { partitions: 3, ..ScriptDataset::default() };
-        let bounds: Vec<_> = (1..=3).map(|number| bounds_of(&dataset, number)).collect();
+        let bounds: Vec<_> = (1..=3).map(|partition| bounds_of(&dataset, partition)).collect();
         assert_eq!(
             bounds,
             ["from (minvalue) to (33335)", "from (33335) to (66669)", "from (66669) to (maxvalue)"]
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_and_history_are_those_of_the_acknowledged_transactions() {
+    fn sums_and_history_match_the_acknowledged_transactions() {
         let baseline = [vec![2, 7], vec![10, 3], vec![100_000, 9], vec![1, 3]];
         let mut ledger = Ledger::default();
         let done = |inserted: i64, delta: i64| {
@@ -309,21 +309,21 @@ mod tests {
         };
         ledger.effects.add_to(1, done(3, -40));
         ledger.effects.add_to(2, done(1, 15));
-        let found = [vec![6, -18], vec![10, -37], vec![100_000, -16], vec![1, -37]];
-        let held = |found: &[Vec<i128>], ledger: &Ledger| {
-            checks(found, &baseline, ledger).into_iter().filter(|check| !check.held).count()
+        let after = [vec![6, -18], vec![10, -37], vec![100_000, -16], vec![1, -37]];
+        let held = |contents: &[Vec<i128>], ledger: &Ledger| {
+            checks(contents, &baseline, ledger).into_iter().filter(|check| !check.held).count()
         };
-        assert_eq!((checks(&found, &baseline, &ledger).len(), held(&found, &ledger)), (9, 0));
+        assert_eq!((checks(&after, &baseline, &ledger).len(), held(&after, &ledger)), (9, 0));
         // A lost transaction of four changes: the history, its sum, and the three balances.
-        let mut lost = found.clone();
+        let mut lost = after.clone();
         (lost[0][0], lost[0][1], lost[2][1]) = (5, -33, -31);
         assert_eq!(held(&lost, &ledger), 3);
         ledger.effects_unknown.add_to(1, done(1, 0));
-        let mut applied = found.clone();
+        let mut applied = after.clone();
         (applied[0][0], applied[0][1], applied[2][1]) = (7, -8, -6);
         (applied[1][1], applied[3][1]) = (-27, -27);
         assert_eq!(held(&applied, &ledger), 0);
-        let uncounted = checks(&found, &[], &ledger);
+        let uncounted = checks(&after, &[], &ledger);
         assert!(matches!(uncounted.as_slice(), [Check { held: false, unknown: true, .. }]));
         // A part of a transaction is never there.
         applied[2][1] = -16;

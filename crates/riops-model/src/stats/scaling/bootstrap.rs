@@ -74,28 +74,32 @@ impl Bootstrap {
 
     /// Returns the interval of a figure of the curves without bounds, at least 0. A curve without the figure
     /// counts as infinite.
-    pub(super) fn interval(&self, value: f64, of: impl Fn(&Curve) -> Option<f64>) -> FittedValue {
-        interval(value, &sorted(&self.unbounded, of))
+    pub(super) fn interval(
+        &self,
+        value: f64,
+        figure: impl Fn(&Curve) -> Option<f64>,
+    ) -> FittedValue {
+        interval(value, &sorted(&self.unbounded, figure))
     }
 
     /// Returns the interval of a figure that only curves within the bounds have.
     pub(super) fn bounded_interval(
         &self,
         value: f64,
-        of: impl Fn(&Curve) -> Option<f64>,
+        figure: impl Fn(&Curve) -> Option<f64>,
     ) -> FittedValue {
-        interval(value, &sorted(&self.bounded, of))
+        interval(value, &sorted(&self.bounded, figure))
     }
 
     /// Returns the lower limit of the interval of a figure; `None` if it is infinite.
-    pub(super) fn low(&self, of: impl Fn(&Curve) -> Option<f64>) -> Option<f64> {
-        quantile(&sorted(&self.unbounded, of), ALPHA / 2.0).filter(|low| low.is_finite())
+    pub(super) fn low(&self, figure: impl Fn(&Curve) -> Option<f64>) -> Option<f64> {
+        quantile(&sorted(&self.unbounded, figure), ALPHA / 2.0).filter(|low| low.is_finite())
     }
 }
 
-fn sorted(curves: &[Curve], of: impl Fn(&Curve) -> Option<f64>) -> Vec<f64> {
+fn sorted(curves: &[Curve], figure: impl Fn(&Curve) -> Option<f64>) -> Vec<f64> {
     let mut figures: Vec<f64> =
-        curves.iter().map(|curve| of(curve).unwrap_or(f64::INFINITY)).collect();
+        curves.iter().map(|curve| figure(curve).unwrap_or(f64::INFINITY)).collect();
     figures.sort_by(f64::total_cmp);
     figures
 }

@@ -121,9 +121,9 @@ mod tests {
     use super::*;
 
     /// Returns the N, from 1 in steps of 0.001, at which a function is highest.
-    fn highest(of: impl Fn(f64) -> f64) -> f64 {
+    fn highest(function: impl Fn(f64) -> f64) -> f64 {
         let ns = (1_000..200_000).map(|step| f64::from(step) / 1000.0);
-        ns.max_by(|one, other| of(*one).total_cmp(&of(*other))).unwrap()
+        ns.max_by(|one, other| function(*one).total_cmp(&function(*other))).unwrap()
     }
 
     #[test]

@@ -112,8 +112,9 @@ impl Problem {
             vector = sum(&vector, &weighted.map(|value| value * x));
         }
         let all = solve(&matrix, &vector, [true; 3]);
-        let start = if within(&all) { all } else { solve(&matrix, &vector, [true, true, false]) };
-        if within(&start) { start } else { [1.0, 0.5, 0.1] }
+        let start =
+            if is_within_bounds(&all) { all } else { solve(&matrix, &vector, [true, true, false]) };
+        if is_within_bounds(&start) { start } else { [1.0, 0.5, 0.1] }
     }
 
     /// Minimizes the sum of squares from a start. The sum never grows, so the fit cannot diverge.
@@ -184,7 +185,7 @@ fn projected([a, b, c]: Row, bounds: Bounds) -> Row {
     }
 }
 
-fn within(parameters: &Row) -> bool {
+fn is_within_bounds(parameters: &Row) -> bool {
     parameters.iter().all(|value| value.is_finite())
         && projected(*parameters, Bounds::Law) == *parameters
 }
@@ -279,10 +280,10 @@ mod tests {
             lambda in 0.1f64..1e5, sigma in 0.0f64..1.0, log_kappa in -6.0f64..-1.0,
         ) {
             let curve = Curve { lambda, sigma, kappa: 10.0_f64.powf(log_kappa) };
-            let found = fit(&points(curve, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 1024.0])).curve;
-            prop_assert!((found.lambda / lambda - 1.0).abs() < 1e-5, "{found:?}");
-            prop_assert!((found.sigma - sigma).abs() < 1e-5, "{found:?}");
-            prop_assert!((found.kappa / curve.kappa - 1.0).abs() < 1e-3, "{found:?}");
+            let fitted = fit(&points(curve, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 1024.0])).curve;
+            prop_assert!((fitted.lambda / lambda - 1.0).abs() < 1e-5, "{fitted:?}");
+            prop_assert!((fitted.sigma - sigma).abs() < 1e-5, "{fitted:?}");
+            prop_assert!((fitted.kappa / curve.kappa - 1.0).abs() < 1e-3, "{fitted:?}");
         }
 
         #[test]
@@ -294,16 +295,16 @@ mod tests {
                 ScalingPoint { n: f64::from(n), throughput_per_s }
             }).collect();
             prop_assume!(points.iter().any(|point| point.n != points[0].n));
-            let found = fit(&points);
-            let curve = found.curve;
+            let fitted = fit(&points);
+            let curve = fitted.curve;
             prop_assert!(curve.sigma >= 0.0 && curve.kappa >= 0.0 && curve.lambda > 0.0);
             prop_assert!(curve.lambda.is_finite() && curve.sigma.is_finite(), "{curve:?}");
             let least = squares(&points, &curve) * (1.0 + 1e-6) + 1e-9;
             for at in 0..3 {
                 for factor in [1.0 + change, 1.0 - change] {
-                    let mut other = found.parameters;
+                    let mut other = fitted.parameters;
                     other[at] = (other[at] * factor).max(if at == 0 { A_MIN } else { 0.0 });
-                    let other = found.problem.curve(other);
+                    let other = fitted.problem.curve(other);
                     prop_assert!(squares(&points, &other) >= least * (1.0 - 1e-5) - 1e-6, "{curve:?} {other:?}");
                 }
             }
@@ -339,11 +340,11 @@ mod tests {
     fn solves_for_all_and_for_some_parameters() {
         let expected = [1.0, -2.0, 3.0];
         let vector = MATRIX.map(|row| dot(&row, &expected));
-        let found = solve(&MATRIX, &vector, [true; 3]);
-        assert!(found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-12));
-        let found = solve(&MATRIX, &[8.0, 1.0, 2.0], [true, false, true]);
+        let solution = solve(&MATRIX, &vector, [true; 3]);
+        assert!(solution.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-12));
+        let solution = solve(&MATRIX, &[8.0, 1.0, 2.0], [true, false, true]);
         // 4x + z = 8, x + 6z = 2.
-        assert_eq!(found[1], 0.0);
-        assert!((found[0] - 2.0).abs() < 1e-12 && found[2].abs() < 1e-12, "{found:?}");
+        assert_eq!(solution[1], 0.0);
+        assert!((solution[0] - 2.0).abs() < 1e-12 && solution[2].abs() < 1e-12, "{solution:?}");
     }
 }

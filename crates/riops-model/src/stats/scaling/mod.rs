@@ -70,12 +70,12 @@ impl ScalingLaw {
 
     /// Whether N* is beyond the largest measured N, or there is none, so that the figures that depend on the peak
     /// (N*, the maximum and N90) are extrapolations.
-    pub fn peak_is_extrapolated(&self) -> bool {
+    pub fn is_peak_extrapolated(&self) -> bool {
         self.peak_at.is_none_or(|peak| peak.value > self.largest_n)
     }
 
     /// Whether the knee is beyond the largest measured N, or there is none.
-    pub fn knee_is_extrapolated(&self) -> bool {
+    pub fn is_knee_extrapolated(&self) -> bool {
         self.knee.is_none_or(|knee| knee.value > self.largest_n)
     }
 }
@@ -138,10 +138,11 @@ pub fn scaling_law(
     let curve = fit.curve;
     let bootstrap = bootstrap::resample(points, &fit, settings);
     let residuals = residuals::check(points, &fit, &bootstrap);
-    let parameter = |of: fn(&Curve) -> f64| bootstrap.interval(of(&curve), |one| Some(of(one)));
+    let parameter =
+        |pick: fn(&Curve) -> f64| bootstrap.interval(pick(&curve), |one| Some(pick(one)));
     let peak_at = |one: &Curve| one.peak_at(largest_n);
-    let bounded = |of: &dyn Fn(&Curve) -> Option<f64>| {
-        of(&curve).map(|value| bootstrap.bounded_interval(value, of))
+    let bounded = |pick: &dyn Fn(&Curve) -> Option<f64>| {
+        pick(&curve).map(|value| bootstrap.bounded_interval(value, pick))
     };
     Ok(ScalingLaw {
         lambda: parameter(|one| one.lambda),

@@ -24,7 +24,7 @@ fn agrees_with_the_published_fit_of_the_published_data() {
     let points: Vec<ScalingPoint> =
         (1..).zip(CISCO).map(|(n, value)| point(f64::from(n), value)).collect();
     let law = scaling_law(&points, &ScalingSettings::default()).unwrap();
-    let agrees = |found: f64, published: f64| (found / published - 1.0).abs() < 2e-4;
+    let agrees = |fitted: f64, published: f64| (fitted / published - 1.0).abs() < 2e-4;
     assert!(agrees(law.sigma.value, 0.026_715_91), "{law:?}");
     assert!(agrees(law.kappa.value, 7.690_945e-4), "{law:?}");
     assert!(agrees(law.lambda.value, 995.648_6), "{law:?}");
@@ -32,7 +32,7 @@ fn agrees_with_the_published_fit_of_the_published_data() {
     // The publication rounds 35.57 down.
     assert_eq!(law.peak_at.unwrap().value.floor(), 35.0);
     assert!(agrees(law.throughput_per_s(20.0), 11_063.633), "{law:?}");
-    assert!(law.peak_is_extrapolated() && !law.knee_is_extrapolated());
+    assert!(law.is_peak_extrapolated() && !law.is_knee_extrapolated());
     // The measurements differ from the law by 5 % at N = 1 and form waves around it.
     assert!(law.r_squared > 0.997 && matches!(law.residuals, ResidualCheck::Shape { .. }));
     let shown = |fitted: Option<FittedValue>| {
@@ -99,7 +99,7 @@ fn coverage(name: &str, design: Design) -> [f64; 4] {
     for seed in 0..300 {
         let points = design.measure(&mut rng);
         let law = scaling_law(&points, &ScalingSettings { resamples: 199, seed }).unwrap();
-        let found = [
+        let hits = [
             contains(law.knee, curve.knee().unwrap()),
             contains_peak(&law, curve.peak_at(64.0).unwrap_or(f64::INFINITY)),
             contains(law.n90, curve.reaches(0.9, 64.0).unwrap()),
@@ -108,8 +108,8 @@ fn coverage(name: &str, design: Design) -> [f64; 4] {
             contains(Some(law.lambda), 1000.0),
             law.residuals.is_ok(),
         ];
-        for (count, found) in counts.iter_mut().zip(found) {
-            *count += u32::from(found);
+        for (count, is_hit) in counts.iter_mut().zip(hits) {
+            *count += u32::from(is_hit);
         }
     }
     let [knee, peak, n90, sigma, kappa, lambda, ok] = counts.map(|count| f64::from(count) / 300.0);
@@ -183,7 +183,7 @@ fn a_throughput_that_grows_without_limit_has_no_knee() {
     let points: Vec<ScalingPoint> = DOUBLING.iter().map(|n| point(*n, 1000.0 * n)).collect();
     let law = scaling_law(&points, &ScalingSettings::default()).unwrap();
     assert_eq!((law.peak_at, law.maximum_per_s, law.knee, law.n90), (None, None, None, None));
-    assert!(law.peak_is_extrapolated() && law.knee_is_extrapolated() && law.residuals.is_ok());
+    assert!(law.is_peak_extrapolated() && law.is_knee_extrapolated() && law.residuals.is_ok());
 }
 
 #[test]

@@ -27,14 +27,14 @@ fn runs(
 fn a_shift_of_5_percent_is_found_in_80_percent_of_the_series_after_20_runs() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
     for (outliers, least) in [(false, 180), (true, 160)] {
-        let mut found = 0;
+        let mut detected = 0;
         for _ in 0..200 {
             let series = runs(40, Some(20), outliers, &mut rng);
             let points = change_points(&series, &ChangeSettings::default());
-            found += u32::from(points.iter().any(|point| point.index.abs_diff(20) <= 2));
+            detected += u32::from(points.iter().any(|point| point.index.abs_diff(20) <= 2));
         }
-        println!("shift of 5 %, outliers {outliers}: found {found} of 200 after 20 runs");
-        assert!(found >= least, "{found} of 200, outliers: {outliers}");
+        println!("shift of 5 %, outliers {outliers}: found {detected} of 200 after 20 runs");
+        assert!(detected >= least, "{detected} of 200, outliers: {outliers}");
     }
 }
 
@@ -43,7 +43,7 @@ fn a_step_of_a_few_nights_is_dated_within_its_range() {
     const BEFORE: usize = 40;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(57);
     for nights in [3, 4, 5, 6, 8] {
-        let (mut found, mut exact, mut within, mut narrow) = (0, 0, 0, 0);
+        let (mut detected, mut exact, mut within, mut narrow) = (0, 0, 0, 0);
         for _ in 0..100 {
             let level = |at| if at < BEFORE { 1.0 } else { 0.92 };
             let series: Vec<f64> = (0..BEFORE + nights)
@@ -53,18 +53,21 @@ fn a_step_of_a_few_nights_is_dated_within_its_range() {
             let Some(point) = points.last() else {
                 continue;
             };
-            found += 1;
+            detected += 1;
             let (first, last) = point.range;
             exact += u32::from(point.index == BEFORE);
             within += u32::from((first..=last).contains(&BEFORE));
             narrow += u32::from(last - first < 4);
         }
         println!(
-            "step of 8 % for {nights} nights: found in {found} of 100, dated exactly {exact}, within the range {within}, which is at most 4 nights wide {narrow}"
+            "step of 8 % for {nights} nights: found in {detected} of 100, dated exactly {exact}, within the range {within}, which is at most 4 nights wide {narrow}"
         );
-        assert!(within * 100 >= 95 * found, "{within} of {found}");
+        assert!(within * 100 >= 95 * detected, "{within} of {detected}");
         // Three nights are seldom enough to be found, and rather if the night before was slow by chance, too.
-        assert!(narrow * 100 >= found * if nights == 3 { 85 } else { 95 }, "{narrow} of {found}");
+        assert!(
+            narrow * 100 >= detected * if nights == 3 { 85 } else { 95 },
+            "{narrow} of {detected}"
+        );
     }
 }
 
@@ -154,7 +157,7 @@ fn few_accepted_levels_have_a_change_in_the_next_30_nights() {
 fn a_shift_after_three_accepted_nights_is_found() {
     const SERIES: usize = 200;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(57);
-    let mut found = [0_u32; 6];
+    let mut detected = [0_u32; 6];
     let mut blind = 0;
     for _ in 0..SERIES {
         let level = |at| if at < EARLIER + 3 { 1.0 } else { 0.92 };
@@ -163,15 +166,18 @@ fn a_shift_after_three_accepted_nights_is_found() {
             .collect();
         let (earlier, accepted) = series.split_at(EARLIER);
         let settings = accepted_after(earlier);
-        for (count, nights) in found.iter_mut().zip(3..) {
+        for (count, nights) in detected.iter_mut().zip(3..) {
             let points = change_points(&accepted[..3 + nights], &settings);
             *count += u32::from(points.iter().any(|point| point.index.abs_diff(3) <= 1));
         }
         blind += u32::from(change_points(accepted, &settings).is_empty());
     }
     println!(
-        "shift of 8 % after 3 accepted nights, found with the third to the eighth: {found:?} of {SERIES}, never: {blind}"
+        "shift of 8 % after 3 accepted nights, found with the third to the eighth: {detected:?} of {SERIES}, never: {blind}"
     );
     // Without the earlier noise, the shift was never found in 197 series.
-    assert!(found[0] >= 160 && found[3] >= 185 && blind <= 10, "{found:?}, never: {blind}");
+    assert!(
+        detected[0] >= 160 && detected[3] >= 185 && blind <= 10,
+        "{detected:?}, never: {blind}"
+    );
 }

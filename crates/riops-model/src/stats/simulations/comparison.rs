@@ -90,7 +90,7 @@ fn figures(
     difference: f64,
     rng: &mut Xoshiro256PlusPlus,
 ) -> Vec<(Direction, Vec<Block>)> {
-    let of = |value: &mut dyn FnMut(f64, f64) -> f64| -> Vec<Block> {
+    let blocks_of = |value: &mut dyn FnMut(f64, f64) -> f64| -> Vec<Block> {
         let mut side = |runs: &[Vec<f64>], difference: f64| {
             runs.iter().map(|run| value(mean(run), difference)).collect()
         };
@@ -100,9 +100,10 @@ fn figures(
         };
         measured.iter().map(block).collect()
     };
-    let throughput = of(&mut |rate, _| rate);
-    let latency = of(&mut |rate, _| 1e6 / rate * (0.002 * noise(rng)).exp());
-    let p99 = of(&mut |rate, difference| 4e6 / rate * (difference + 0.04 * noise(rng)).exp());
+    let throughput = blocks_of(&mut |rate, _| rate);
+    let latency = blocks_of(&mut |rate, _| 1e6 / rate * (0.002 * noise(rng)).exp());
+    let p99 =
+        blocks_of(&mut |rate, difference| 4e6 / rate * (difference + 0.04 * noise(rng)).exp());
     vec![
         (Direction::HigherIsBetter, throughput),
         (Direction::LowerIsBetter, latency),

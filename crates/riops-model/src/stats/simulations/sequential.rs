@@ -57,20 +57,20 @@ impl Experiment {
         let one = |seed| {
             let settings = SequentialSettings { resamples: 499, seed, ..Default::default() };
             let figures = self.figures(settings.blocks_max, &mut rng);
-            let mut number = 1;
+            let mut ordinal = 1;
             let mut is_significant = false;
             loop {
-                let blocks = settings.blocks_at(number);
+                let blocks = settings.blocks_at(ordinal);
                 let first = |blocks_of: &Vec<Block>| blocks_of[..blocks as usize].to_vec();
                 let so_far: Vec<(Direction, Vec<Block>)> =
                     figures.iter().map(|(direction, all)| (*direction, first(all))).collect();
-                let found = look(&so_far, number, &settings);
-                let mut effects = found.effects.iter().flatten();
-                is_significant |= effects.any(|effect| effect.p_adjusted <= found.level);
-                if matches!(found.decision, Decision::Stop(_)) {
-                    return Simulated { last: found, blocks, is_significant };
+                let current = look(&so_far, ordinal, &settings);
+                let mut effects = current.effects.iter().flatten();
+                is_significant |= effects.any(|effect| effect.p_adjusted <= current.level);
+                if matches!(current.decision, Decision::Stop(_)) {
+                    return Simulated { last: current, blocks, is_significant };
                 }
-                number += 1;
+                ordinal += 1;
             }
         };
         (0..count).map(one).collect()
@@ -136,9 +136,13 @@ fn equal_versions_are_called_different_in_at_most_5_percent_of_the_sequential_ex
         ("equal, noise 2 %, drift", STANDARD, 100),
         ("equal, noise 1 %", Experiment { noise: 0.01, ..still }, 100),
     ] {
-        let found = rates(name, experiment, count);
-        assert!(found.different <= 0.05 && found.significant <= 0.06, "{}", found.significant);
-        assert!(found.equivalent >= 0.9 || experiment.noise > 0.01, "{}", found.equivalent);
+        let measured = rates(name, experiment, count);
+        assert!(
+            measured.different <= 0.05 && measured.significant <= 0.06,
+            "{}",
+            measured.significant
+        );
+        assert!(measured.equivalent >= 0.9 || experiment.noise > 0.01, "{}", measured.equivalent);
     }
 }
 
@@ -149,7 +153,7 @@ fn a_difference_is_found_before_the_last_look() {
         ("5 % faster, noise 2 %", 1.05, 0.95),
         ("3 % faster, noise 2 %", 1.03, 0.75),
     ] {
-        let found = rates(name, Experiment { ratio, ..STANDARD }, 100);
-        assert!(found.faster >= power_min && found.equivalent <= 0.02, "{}", found.faster);
+        let measured = rates(name, Experiment { ratio, ..STANDARD }, 100);
+        assert!(measured.faster >= power_min && measured.equivalent <= 0.02, "{}", measured.faster);
     }
 }

@@ -83,20 +83,23 @@ fn check(
     (effect, level): (f64, f64),
     counts: &mut [u32; 4],
 ) {
-    for ((direction, _), found) in figures.iter().zip(effects) {
-        assert_eq!(found.outcome, read(found.interval, effect, *direction), "{found:?}");
-        if let Some(of) = found.interval {
-            assert!((of.coverage - (1.0 - level)).abs() < 1e-12, "{found:?} at {level}");
-            assert!(of.low <= found.ratio && found.ratio <= of.high, "{found:?}");
-            // An interval that excludes 1 belongs to a difference that is significant at this level, over all figures.
-            let excludes = of.low > 1.0 || of.high < 1.0;
-            let is_irrelevant = found.outcome == Outcome::Equivalent;
+    for ((direction, _), compared) in figures.iter().zip(effects) {
+        assert_eq!(compared.outcome, read(compared.interval, effect, *direction), "{compared:?}");
+        if let Some(interval) = compared.interval {
+            assert!((interval.coverage - (1.0 - level)).abs() < 1e-12, "{compared:?} at {level}");
             assert!(
-                !excludes || is_irrelevant || found.p_adjusted <= level,
-                "{found:?} at {level}"
+                interval.low <= compared.ratio && compared.ratio <= interval.high,
+                "{compared:?}"
+            );
+            // An interval that excludes 1 belongs to a difference that is significant at this level, over all figures.
+            let excludes = interval.low > 1.0 || interval.high < 1.0;
+            let is_irrelevant = compared.outcome == Outcome::Equivalent;
+            assert!(
+                !excludes || is_irrelevant || compared.p_adjusted <= level,
+                "{compared:?} at {level}"
             );
         }
-        counts[found.outcome as usize] += 1;
+        counts[compared.outcome as usize] += 1;
     }
 }
 
@@ -109,7 +112,7 @@ fn each_verdict_is_read_from_its_interval() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(56);
     let mut counts = [0; 4];
     for seed in 0..1_200_u32 {
-        let pick = |of: u32, from: usize| (seed / of) as usize % from;
+        let pick = |divisor: u32, from: usize| (seed / divisor) as usize % from;
         let (blocks, runs) = match seed % 5 {
             0 => (6, 1),
             1 => (4 + seed % 17, 1),
@@ -117,8 +120,8 @@ fn each_verdict_is_read_from_its_interval() {
             3 => (1, 3 + pick(5, 4)),
             _ => (3 + seed / 5 % 6, 1),
         };
-        let of = (RATIOS[pick(1, 5)], DEVIATIONS[pick(5, 3)], KINDS[pick(15, 3)]);
-        let measured = figures(blocks, runs, of, &mut rng);
+        let scenario = (RATIOS[pick(1, 5)], DEVIATIONS[pick(5, 3)], KINDS[pick(15, 3)]);
+        let measured = figures(blocks, runs, scenario, &mut rng);
         let settings = Settings { resamples: 199, seed: seed.into(), ..Settings::default() };
         let effects: Vec<Effect> =
             compare(&measured, &settings).into_iter().map(Result::unwrap).collect();
@@ -135,20 +138,20 @@ fn each_verdict_of_a_look_is_read_from_its_interval() {
     for seed in 0..60_u32 {
         let settings =
             SequentialSettings { resamples: 499, seed: seed.into(), ..Default::default() };
-        let of = (
+        let scenario = (
             RATIOS[seed as usize % 5],
             DEVIATIONS[(seed / 5) as usize % 3],
             KINDS[(seed / 15) as usize % 3],
         );
-        let all = figures(settings.blocks_max, 2, of, &mut rng);
-        for number in 1..=settings.looks_max() {
-            let blocks = settings.blocks_at(number) as usize;
+        let all = figures(settings.blocks_max, 2, scenario, &mut rng);
+        for ordinal in 1..=settings.looks_max() {
+            let blocks = settings.blocks_at(ordinal) as usize;
             let first =
                 |(direction, all): &(Direction, Vec<Block>)| (*direction, all[..blocks].to_vec());
             let measured: Vec<_> = all.iter().map(first).collect();
-            let found = look(&measured, number, &settings);
-            let effects: Vec<Effect> = found.effects.into_iter().map(Result::unwrap).collect();
-            check(&measured, &effects, (settings.effect, found.level), &mut counts);
+            let current = look(&measured, ordinal, &settings);
+            let effects: Vec<Effect> = current.effects.into_iter().map(Result::unwrap).collect();
+            check(&measured, &effects, (settings.effect, current.level), &mut counts);
         }
     }
     println!("looks: faster, slower, equivalent, inconclusive: {counts:?}");

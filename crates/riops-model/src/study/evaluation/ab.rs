@@ -14,14 +14,14 @@ pub(super) fn add(view: &mut StudyView, study: &Study, settings: &AbSettings) {
     let stage = view.main_stage;
     if let (Some(look), Some(cell)) = (&look, view.cells.get_mut(1)) {
         for (figure, effect) in figures_of(study, settings).into_iter().zip(&look.effects) {
-            let found = cell
+            let row = cell
                 .group
                 .stages
                 .get_mut(stage)
-                .and_then(|stage| stage.figures.iter_mut().find(|each| each.figure == figure));
-            if let (Some(found), Ok(effect)) = (found, effect) {
+                .and_then(|stage| stage.figures.iter_mut().find(|row| row.figure == figure));
+            if let (Some(row), Ok(effect)) = (row, effect) {
                 // The test, not a single comparison, determines the number of blocks.
-                found.against_baseline = Some(Against { runs_needed: None, ..of_effect(effect) });
+                row.against_baseline = Some(Against { runs_needed: None, ..of_effect(effect) });
             }
         }
     }
@@ -75,7 +75,7 @@ fn state(
     AbView {
         blocks,
         blocks_max: settings.blocks_max,
-        look: look.map(|look| look.number),
+        look: look.map(|look| look.ordinal),
         looks_max: look.map(|look| look.looks_max),
         level: look.map(|look| look.level),
         blocks_next,

@@ -63,11 +63,11 @@ fn combinations(experiment: &Experiment, groups: &[Group<'_>], at: usize) -> Vec
     };
     let keys: IndexSet<_> = experiment.cells.iter().map(|cell| others(&cell.values)).collect();
     let cell_of = |key: &Vec<String>, value: &String| {
-        let found = experiment
+        let position = experiment
             .cells
             .iter()
             .position(|cell| cell.values.get(at) == Some(value) && others(&cell.values) == *key)?;
-        groups.get(found).filter(|group| !group.runs.is_empty()).map(|_| found)
+        groups.get(position).filter(|group| !group.runs.is_empty()).map(|_| position)
     };
     keys.iter()
         .filter_map(|key| axis.values.iter().map(|value| cell_of(key, value)).collect())
@@ -91,9 +91,9 @@ fn against(
     };
     let all: Option<Vec<BTreeMap<u32, Block>>> = combinations.iter().map(of_combination).collect();
     let all = all?;
-    let mean = |number: u32, pick: fn(&Block) -> &[f64]| -> Option<Vec<f64>> {
+    let mean = |block_number: u32, pick: fn(&Block) -> &[f64]| -> Option<Vec<f64>> {
         let sides: Option<Vec<&[f64]>> =
-            all.iter().map(|blocks| blocks.get(&number).map(pick)).collect();
+            all.iter().map(|blocks| blocks.get(&block_number).map(pick)).collect();
         let sides = sides?;
         let runs = sides.iter().map(|side| side.len()).min()?;
         let of_run = |run: usize| {
@@ -104,8 +104,11 @@ fn against(
         };
         (0..runs).map(of_run).collect()
     };
-    let block = |number: &u32| {
-        Some(Block { a: mean(*number, |block| &block.a)?, b: mean(*number, |block| &block.b)? })
+    let block = |block_number: &u32| {
+        Some(Block {
+            a: mean(*block_number, |block| &block.a)?,
+            b: mean(*block_number, |block| &block.b)?,
+        })
     };
     // Only blocks in which all combinations were measured.
     let blocks: Vec<Block> = all.first()?.keys().filter_map(block).collect();

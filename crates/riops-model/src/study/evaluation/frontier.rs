@@ -21,7 +21,7 @@ pub struct Offer<'a> {
 }
 
 impl<'a> Offer<'a> {
-    fn of(view: &StudyView, cell: &'a CellView) -> Option<Self> {
+    fn from_cell(view: &StudyView, cell: &'a CellView) -> Option<Self> {
         let figure = |figure: Figure| Some(&cell.group.figure(view.main_stage, figure)?.estimate);
         Some(Self {
             cell,
@@ -49,7 +49,7 @@ impl StudyView {
     /// Returns the cells with a price; none if fewer than two have one.
     pub fn offers(&self) -> Vec<Offer<'_>> {
         let mut offers: Vec<_> =
-            self.cells.iter().filter_map(|cell| Offer::of(self, cell)).collect();
+            self.cells.iter().filter_map(|cell| Offer::from_cell(self, cell)).collect();
         if offers.len() < 2 {
             return Vec::new();
         }

@@ -28,15 +28,15 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn of(finished: impl IntoIterator<Item = &'a Finished>) -> Self {
+    pub(super) fn from_finished(finished: impl IntoIterator<Item = &'a Finished>) -> Self {
         let mut group = Self::default();
-        for each in finished {
-            if let Some(record) = each.usable() {
+        for run in finished {
+            if let Some(record) = run.usable() {
                 group.counts.usable += 1;
-                group.runs.push(Run { block: each.task.block, record });
+                group.runs.push(Run { block: run.task.block, record });
                 continue;
             }
-            match &each.result {
+            match &run.result {
                 Ok(record) if record.status == Status::Failed => {
                     group.counts.failed += 1;
                     let text = record.failure.as_deref().unwrap_or("the run failed");
@@ -78,7 +78,7 @@ impl<'a> Group<'a> {
         block: Option<u32>,
     ) -> Vec<(&'a Record, &'a StageRecord)> {
         let runs = self.runs.iter().filter(|run| block.is_none_or(|block| run.block == block));
-        runs.filter_map(|run| Some((run.record, slot.of(run.record)?))).collect()
+        runs.filter_map(|run| Some((run.record, slot.stage_in(run.record)?))).collect()
     }
 
     pub(super) fn view(&self, slots: &[Slot]) -> GroupView {
@@ -95,18 +95,18 @@ impl<'a> Group<'a> {
     }
 
     fn thresholds(&self) -> Vec<ThresholdView> {
-        let mut found: IndexMap<String, (u64, u64)> = IndexMap::new();
-        for each in self.runs.iter().flat_map(|run| &run.record.thresholds) {
-            let text = match &each.stage {
-                Some(stage) => format!("{stage}: {}", each.threshold),
-                None => each.threshold.to_string(),
+        let mut tally: IndexMap<String, (u64, u64)> = IndexMap::new();
+        for threshold in self.runs.iter().flat_map(|run| &run.record.thresholds) {
+            let text = match &threshold.stage {
+                Some(stage) => format!("{stage}: {}", threshold.threshold),
+                None => threshold.threshold.to_string(),
             };
-            let (met, of) = found.entry(text).or_default();
-            *met += u64::from(each.held);
-            *of += 1;
+            let (met, total) = tally.entry(text).or_default();
+            *met += u64::from(threshold.held);
+            *total += 1;
         }
-        let view = |(text, (met, of))| ThresholdView { text, met, of };
-        found.into_iter().map(view).collect()
+        let view = |(text, (met, total))| ThresholdView { text, met, of: total };
+        tally.into_iter().map(view).collect()
     }
 }
 
@@ -149,7 +149,7 @@ impl Slot {
         names.into_iter().map(slot).collect()
     }
 
-    pub(super) fn of<'a>(&self, record: &'a Record) -> Option<&'a StageRecord> {
+    pub(super) fn stage_in<'a>(&self, record: &'a Record) -> Option<&'a StageRecord> {
         match &self.key {
             Key::Position(at) => record.stages.get(*at),
             Key::Name(name) => record.stages.iter().find(|stage| stage.name == *name),
@@ -206,15 +206,15 @@ fn bottleneck(runs: &[(&Record, &StageRecord)]) -> Option<String> {
 }
 
 fn sources(runs: &[(&Record, &StageRecord)]) -> Option<SourcesView> {
-    let of = |pick: fn(&Sources) -> Option<f64>| -> Option<Estimate> {
+    let estimate = |pick: fn(&Sources) -> Option<f64>| -> Option<Estimate> {
         let share =
             |(_, stage): &(&Record, &StageRecord)| pick(stage.io.as_ref()?.sources.as_ref()?);
-        Estimate::of(&runs.iter().map(share).collect::<Option<Vec<_>>>()?)
+        Estimate::arithmetic(&runs.iter().map(share).collect::<Option<Vec<_>>>()?)
     };
     Some(SourcesView {
-        buffers: of(|sources| Some(sources.buffers_share))?,
-        page_cache: of(|sources| sources.page_cache_share),
-        device: of(|sources| sources.device_share),
+        buffers: estimate(|sources| Some(sources.buffers_share))?,
+        page_cache: estimate(|sources| sources.page_cache_share),
+        device: estimate(|sources| sources.device_share),
     })
 }
 
@@ -225,10 +225,10 @@ fn nodes(runs: &[(&Record, &StageRecord)]) -> Vec<NodeView> {
     };
     let count = runs.len() as f64;
     let of_node = |name: &str| -> Option<NodeView> {
-        let found = |(_, stage): &(&Record, &StageRecord)| {
+        let node_of = |(_, stage): &(&Record, &StageRecord)| {
             stage.session_loop.nodes.iter().find(|node| node.node == name).cloned()
         };
-        let all = runs.iter().map(found).collect::<Option<Vec<_>>>()?;
+        let all = runs.iter().map(node_of).collect::<Option<Vec<_>>>()?;
         let cpus: Option<Vec<f64>> = all.iter().map(node_cpus).collect();
         Some(NodeView {
             node: name.to_owned(),

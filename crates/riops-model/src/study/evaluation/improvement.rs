@@ -74,7 +74,7 @@ fn row(
         .is_some_and(|best| std::ptr::eq(&raw const best.group, other));
     let of_all = view.best_against.as_ref().filter(|_| is_best && figure == view.main);
     // The geometric means in blocks, whose quotient is the change.
-    let [a, b] = to.against_baseline.as_ref().map_or([a, b], |found| found.means);
+    let [a, b] = to.against_baseline.as_ref().map_or([a, b], |against| against.means);
     Some(ImprovementRow {
         figure,
         from: a,

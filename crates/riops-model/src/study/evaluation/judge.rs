@@ -109,7 +109,7 @@ impl Judge<'_> {
     ) -> Option<BTreeMap<u32, Block>> {
         let values = |group: &Group<'_>, block: Option<u32>| -> Option<Vec<f64>> {
             let runs = group.runs.iter().filter(|run| block.is_none_or(|block| run.block == block));
-            runs.map(|run| figure.exact(run.record, slot.of(run.record)?)).collect()
+            runs.map(|run| figure.exact(run.record, slot.stage_in(run.record)?)).collect()
         };
         if !self.in_blocks {
             let all = Block { a: values(a, None)?, b: values(b, None)? };
@@ -118,9 +118,10 @@ impl Judge<'_> {
         let numbers = |group: &Group<'_>| -> BTreeSet<u32> {
             group.runs.iter().map(|run| run.block).collect()
         };
-        let block = |number: u32| {
-            let block = Block { a: values(a, Some(number))?, b: values(b, Some(number))? };
-            Some((number, block))
+        let block = |block_number: u32| {
+            let block =
+                Block { a: values(a, Some(block_number))?, b: values(b, Some(block_number))? };
+            Some((block_number, block))
         };
         numbers(a).intersection(&numbers(b)).copied().map(block).collect()
     }

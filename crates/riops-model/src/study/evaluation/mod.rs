@@ -42,22 +42,17 @@ use notes::notes;
 pub fn evaluate(study: &Study) -> StudyView {
     let experiment = &study.experiment;
     let mut of_cells: Vec<Vec<&Finished>> = vec![Vec::new(); experiment.cells.len()];
-    for each in &study.finished {
-        if let Some(of_cell) = of_cells.get_mut(each.task.cell) {
-            of_cell.push(each);
+    for run in &study.finished {
+        if let Some(of_cell) = of_cells.get_mut(run.task.cell) {
+            of_cell.push(run);
         }
     }
     let groups: Vec<Group<'_>> =
-        of_cells.iter().map(|of_cell| Group::of(of_cell.iter().copied())).collect();
+        of_cells.iter().map(|of_cell| Group::from_finished(of_cell.iter().copied())).collect();
     let records: Vec<&Record> =
         groups.iter().flat_map(|group| &group.runs).map(|run: &Run<'_>| run.record).collect();
     let slots = Slot::of_all(&records);
     let (main_stage, main) = main_figure(experiment, &records, &slots);
-    let kind = match experiment.goal {
-        Goal::Sweep { .. } => StudyKind::Sweep,
-        Goal::Ab(_) => StudyKind::Ab,
-        Goal::Saturation(_) => StudyKind::Saturation,
-    };
     let cells =
         experiment.cells.iter().zip(&groups).zip(&of_cells).map(|((cell, group), of_cell)| {
             let levels = levels(&of_cell.iter().copied(), &slots);
@@ -68,7 +63,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         name: experiment.name.clone(),
         description: experiment.description.clone(),
         created_at: experiment.created_at.to_string(),
-        kind,
+        kind: StudyKind::from(&experiment.goal),
         workload: workload(experiment),
         counts_transactions: throughput(experiment) == Figure::TransactionsPerS,
         environment: Vec::new(),
@@ -99,8 +94,8 @@ pub fn evaluate(study: &Study) -> StudyView {
         Goal::Sweep { .. } => {}
         Goal::Ab(settings) => ab::add(&mut view, study, settings),
         Goal::Saturation(settings) => {
-            for (cell, found) in view.cells.iter_mut().zip(results(study, settings)) {
-                cell.saturation = Some(found);
+            for (cell, saturation) in view.cells.iter_mut().zip(results(study, settings)) {
+                cell.saturation = Some(saturation);
             }
         }
     }
@@ -142,7 +137,7 @@ fn without_currencies(view: &mut StudyView, experiment: &Experiment) {
         cell.price_per_hour = None;
         let groups = cell.levels.iter_mut().map(|level| &mut level.group);
         for stage in groups.chain([&mut cell.group]).flat_map(|group| &mut group.stages) {
-            stage.figures.retain(|found| !is_price(found.figure));
+            stage.figures.retain(|row| !is_price(row.figure));
         }
     }
     let names = currencies.iter().map(|name| if name.is_empty() { "none" } else { name });
@@ -172,13 +167,14 @@ fn compared(view: &mut StudyView, experiment: &Experiment, groups: &[Group<'_>],
             if at == baseline || group.runs.is_empty() {
                 continue;
             }
-            let found = if is_test { judge.costs(base, group) } else { judge.all(base, group) };
-            for (stage, figure, against) in found {
+            let comparisons =
+                if is_test { judge.costs(base, group) } else { judge.all(base, group) };
+            for (stage, figure, against) in comparisons {
                 let stage = cell.group.stages.get_mut(stage);
-                let found = stage
-                    .and_then(|stage| stage.figures.iter_mut().find(|each| each.figure == figure));
-                if let Some(found) = found {
-                    found.against_baseline = Some(against);
+                let row = stage
+                    .and_then(|stage| stage.figures.iter_mut().find(|row| row.figure == figure));
+                if let Some(row) = row {
+                    row.against_baseline = Some(against);
                 }
             }
         }
@@ -230,7 +226,7 @@ fn levels<'a>(
     slots: &[Slot],
 ) -> Vec<LevelView> {
     let mut levels: Vec<Level> = Vec::new();
-    for level in finished.clone().filter_map(|each| each.task.level) {
+    for level in finished.clone().filter_map(|run| run.task.level) {
         if !levels.contains(&level) {
             levels.push(level);
         }
@@ -245,7 +241,7 @@ fn levels<'a>(
     });
     let of_level = |level: Level| LevelView {
         level,
-        group: Group::of(finished.clone().filter(|each| each.task.level == Some(level)))
+        group: Group::from_finished(finished.clone().filter(|run| run.task.level == Some(level)))
             .view(slots),
     };
     levels.into_iter().map(of_level).collect()
@@ -260,14 +256,14 @@ fn workload(experiment: &Experiment) -> String {
 /// latency, because the throughput is given; without a loop the duration of the first statement.
 fn main_figure(experiment: &Experiment, records: &[&Record], slots: &[Slot]) -> (usize, Figure) {
     let of_slot = |slot: &Slot| -> Vec<&StageRecord> {
-        records.iter().filter_map(|record| slot.of(record)).collect()
+        records.iter().filter_map(|record| slot.stage_in(record)).collect()
     };
     let is_loop = |slot: &Slot| of_slot(slot).iter().all(|stage| !stage.is_timed());
     let Some(stage) = slots.iter().position(is_loop) else {
         return (0, if slots.is_empty() { throughput(experiment) } else { Figure::Seconds });
     };
     let stages = slots.get(stage).map(of_slot).unwrap_or_default();
-    let is_open = stages.iter().all(|each| each.session_loop.response_us.is_some());
+    let is_open = stages.iter().all(|measured| measured.session_loop.response_us.is_some());
     let is_search = matches!(experiment.goal, Goal::Saturation(_));
     if is_search {
         // The law is fitted to transactions, of which each session has one at a time.
@@ -302,7 +298,7 @@ fn planned_runs(study: &Study) -> Option<u64> {
 }
 
 fn counts(study: &Study) -> RunCounts {
-    let all = Group::of(&study.finished).view(&[]);
+    let all = Group::from_finished(&study.finished).view(&[]);
     all.runs
 }
 
@@ -322,13 +318,13 @@ fn time(
     };
     let blocks: Vec<_> = numbers
         .into_iter()
-        .map(|number| (a.in_block(slot, number), b.in_block(slot, number)))
+        .map(|block| (a.in_block(slot, block), b.in_block(slot, block)))
         .filter(|(a, b)| !a.is_empty() && !b.is_empty())
         .collect();
     time_change(&blocks, &changes(&a.records(), &b.records()))
 }
 
-/// Returns what is certain if the main figure of the improvement is undecided.
+/// Returns the certain differences if the main figure of the improvement is undecided.
 fn undecided(view: &StudyView, groups: &[Group<'_>]) -> Option<Undecided> {
     let improvement = view.improvement.as_ref().filter(|_| view.kind != StudyKind::Saturation)?;
     let (a, b) = (groups.get(improvement.from)?.records(), groups.get(improvement.to)?.records());
@@ -367,9 +363,11 @@ fn differences(experiment: &Experiment, groups: &[Group<'_>]) -> Vec<Change> {
     if matches!(experiment.goal, Goal::Saturation(_)) || a.runs.is_empty() || b.runs.is_empty() {
         return Vec::new();
     }
-    let found = changes(&a.records(), &b.records()).into_iter();
+    let all_changes = changes(&a.records(), &b.records()).into_iter();
     // The table of the bottlenecks has them, and each run has another seed.
-    found.filter(|change| change.topic != Topic::Bottleneck && change.name != "seed").collect()
+    all_changes
+        .filter(|change| change.topic != Topic::Bottleneck && change.name != "seed")
+        .collect()
 }
 
 /// Returns the values of an axis as numbers; `None` unless all are different numbers of one kind.
@@ -389,12 +387,12 @@ fn plain(text: &str) -> Option<f64> {
         // Not `inf` or `nan`.
         return None;
     }
-    text.parse().ok().filter(|number: &f64| number.is_finite())
+    text.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
 fn size(text: &str) -> Option<f64> {
-    let (number, unit_bytes) = split_size(text.trim())?;
-    Some(plain(number)? * unit_bytes? as f64)
+    let (digits, unit_bytes) = split_size(text.trim())?;
+    Some(plain(digits)? * unit_bytes? as f64)
 }
 
 fn duration(text: &str) -> Option<f64> {
@@ -405,23 +403,23 @@ fn duration(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn of(values: &[&str]) -> Option<Vec<f64>> {
+    fn parsed(values: &[&str]) -> Option<Vec<f64>> {
         numbers(&values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn values_of_options_are_numbers() {
-        assert_eq!(of(&["1", "1_000", "1e6", "2.5"]), Some(vec![1.0, 1e3, 1e6, 2.5]));
-        assert_eq!(of(&["64MB", "1GB"]), Some(vec![67_108_864.0, 1_073_741_824.0]));
-        assert_eq!(of(&["500ms", "2s", "1m"]), Some(vec![0.5, 2.0, 60.0]));
-        assert_eq!(of(&["10%", "50%"]), Some(vec![10.0, 50.0]));
+        assert_eq!(parsed(&["1", "1_000", "1e6", "2.5"]), Some(vec![1.0, 1e3, 1e6, 2.5]));
+        assert_eq!(parsed(&["64MB", "1GB"]), Some(vec![67_108_864.0, 1_073_741_824.0]));
+        assert_eq!(parsed(&["500ms", "2s", "1m"]), Some(vec![0.5, 2.0, 60.0]));
+        assert_eq!(parsed(&["10%", "50%"]), Some(vec![10.0, 50.0]));
     }
 
     #[test]
-    fn words_and_equal_numbers_are_not() {
-        assert_eq!(of(&["headless", "cluster-ip"]), None);
-        assert_eq!(of(&["1", "inf"]), None);
-        assert_eq!(of(&["1", "16MB"]), None);
-        assert_eq!(of(&["10", "1e1"]), None);
+    fn words_and_equal_numbers_are_not_parsed() {
+        assert_eq!(parsed(&["headless", "cluster-ip"]), None);
+        assert_eq!(parsed(&["1", "inf"]), None);
+        assert_eq!(parsed(&["1", "16MB"]), None);
+        assert_eq!(parsed(&["10", "1e1"]), None);
     }
 }

@@ -7,7 +7,7 @@ use crate::comparison::{Change, StageComparison, TimeChange, Undecided};
 use crate::figure::{Estimate, Figure};
 use crate::record::Note;
 use crate::stats::{Outcome, RatioInterval};
-use crate::study::{Level, Saturation};
+use crate::study::{Goal, Level, Saturation};
 use crate::units::format::{bounded, joined};
 
 /// Smallest difference between groups from which on the origin of their blocks is of interest, as a share.
@@ -66,7 +66,7 @@ pub struct StudyView {
     pub effects: Vec<AxisEffect>,
     /// The best cell relative to the baseline.
     pub improvement: Option<Improvement>,
-    /// What is certain although the main figure of this improvement is undecided.
+    /// The certain differences, if the main figure of the improvement is undecided.
     pub undecided: Option<Undecided>,
     /// The change of the time of a transaction of the main stage from the reference to the other cell of the improvement.
     pub time: Option<TimeChange>,
@@ -92,6 +92,16 @@ pub enum StudyKind {
     Ab,
     /// The saturation point of every cell.
     Saturation,
+}
+
+impl From<&Goal> for StudyKind {
+    fn from(goal: &Goal) -> Self {
+        match goal {
+            Goal::Sweep { .. } => Self::Sweep,
+            Goal::Ab(_) => Self::Ab,
+            Goal::Saturation(_) => Self::Saturation,
+        }
+    }
 }
 
 /// An option whose values are compared.
@@ -359,7 +369,7 @@ pub struct ImprovementRow {
 impl StageView {
     /// Returns a figure, if it was measured.
     pub fn figure(&self, figure: Figure) -> Option<&FigureView> {
-        self.figures.iter().find(|each| each.figure == figure)
+        self.figures.iter().find(|view| view.figure == figure)
     }
 }
 
@@ -379,7 +389,7 @@ impl CellView {
     /// Returns its groups of runs: its own group, or the groups of its levels.
     pub fn groups(&self) -> impl Iterator<Item = (Option<Level>, &GroupView)> {
         let own = self.levels.is_empty().then_some((None, &self.group));
-        own.into_iter().chain(self.levels.iter().map(|each| (Some(each.level), &each.group)))
+        own.into_iter().chain(self.levels.iter().map(|level| (Some(level.level), &level.group)))
     }
 }
 
@@ -396,15 +406,15 @@ impl StudyView {
 
     /// Returns the measured cells by their settings without the axes `without`, as a text: `batch=10 sessions=8`.
     pub fn combinations(&self, without: &[usize]) -> IndexMap<String, Vec<&CellView>> {
-        let mut found: IndexMap<String, Vec<&CellView>> = IndexMap::new();
+        let mut combinations: IndexMap<String, Vec<&CellView>> = IndexMap::new();
         for cell in self.cells.iter().filter(|cell| self.main_of(&cell.group).is_some()) {
             let settings = self.axes.iter().zip(&cell.values).enumerate();
             let settings = settings
                 .filter(|(at, (axis, _))| !without.contains(at) && axis.values.len() > 1)
                 .map(|(_, (axis, value))| format!("{}={value}", axis.name));
-            found.entry(joined(settings, " ")).or_default().push(cell);
+            combinations.entry(joined(settings, " ")).or_default().push(cell);
         }
-        found
+        combinations
     }
 
     /// Returns the cells with their main stage.
@@ -434,9 +444,9 @@ impl StudyView {
     /// Returns the bottleneck, if all groups have the same.
     pub fn common_bottleneck(&self) -> Option<&str> {
         let measured = self.stages_of_groups().filter(|(group, _)| group.runs.usable > 0);
-        let mut found = measured.map(|(_, stage)| stage.bottleneck.as_deref());
-        let first = found.next()??;
-        found.all(|other| other == Some(first)).then_some(first)
+        let mut bottlenecks = measured.map(|(_, stage)| stage.bottleneck.as_deref());
+        let first = bottlenecks.next()??;
+        bottlenecks.all(|other| other == Some(first)).then_some(first)
     }
 
     /// Returns the throughput that the workload counts.

@@ -39,7 +39,7 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
         notes.extend(sampling_note(&a.records(), &b.records()));
     }
     notes.extend(missing_notes(view, groups));
-    if single_runs(view) {
+    if has_single_runs(view) {
         notes.push(
             "one run per combination is not enough for intervals and verdicts: runs also differ by chance"
                 .to_owned(),
@@ -104,7 +104,7 @@ fn runs_needed(view: &StudyView) -> Option<usize> {
     mains.filter_map(|against| against.runs_needed).max()
 }
 
-fn single_runs(view: &StudyView) -> bool {
+fn has_single_runs(view: &StudyView) -> bool {
     let mut measured =
         view.cells.iter().map(|cell| cell.group.runs.usable).filter(|&runs| runs > 0);
     view.baseline.is_some() && view.cells.len() > 1 && measured.all(|runs| runs == 1)

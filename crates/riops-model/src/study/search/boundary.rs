@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn is_between_loads_that_meet_the_condition_and_loads_that_do_not() {
+    fn the_boundary_is_between_loads_that_meet_the_condition_and_loads_that_do_not() {
         let clear = tallies(&[(1, true), (2, true), (3, false), (4, false)]);
         assert_eq!(boundary(&clear), 2);
         assert_eq!(boundary(&tallies(&[(1, true), (2, true)])), 2);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn is_not_moved_by_one_contradicting_run() {
+    fn one_contradicting_run_does_not_move_the_boundary() {
         let low_miss = tallies(&[(1, false), (2, true), (3, true), (4, true), (5, false)]);
         assert_eq!(boundary(&low_miss), 4);
         let repeated = tallies(&[(1, true), (2, false), (2, true), (2, true), (3, false)]);

@@ -115,8 +115,8 @@ pub fn conclude(settings: &Settings, points: &[RatePoint]) -> Option<Conclusion>
         runs: tally.runs,
         sustained: tally.met,
     };
-    let found = state.found();
-    let sustained = |tally: &&Tally<i32>| tally.load <= found && has_majority(tally);
+    let answer = state.answer_step();
+    let sustained = |tally: &&Tally<i32>| tally.load <= answer && has_majority(tally);
     let rate_per_s = |tally: &Tally<i32>| settings.rate(tally.load);
     (!points.is_empty()).then(|| Conclusion {
         rate_per_s: state.tallies.iter().rev().find(sustained).map(rate_per_s),
@@ -168,7 +168,7 @@ impl State {
     }
 
     /// Returns the step of the answer: below the boundary, where half of the runs would fail.
-    fn found(&self) -> i32 {
+    fn answer_step(&self) -> i32 {
         self.quantile(0.5) - 1
     }
 
@@ -177,9 +177,9 @@ impl State {
         if self.quantile(0.95) - self.quantile(0.05) > KNOWN_STEPS {
             return Some(self.quantile(0.5));
         }
-        let found = self.found();
-        let confirmed = self.tally(found).is_some_and(|one| one.is_decided() && has_majority(one));
-        (!confirmed).then_some(found)
+        let answer = self.answer_step();
+        let confirmed = self.tally(answer).is_some_and(|one| one.is_decided() && has_majority(one));
+        (!confirmed).then_some(answer)
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
         points
     }
 
-    fn found(points: &[RatePoint]) -> Conclusion {
+    fn conclusion(points: &[RatePoint]) -> Conclusion {
         conclude(&SETTINGS, points).unwrap()
     }
 
@@ -224,13 +224,13 @@ mod tests {
     fn finds_a_sharp_boundary_within_two_steps() {
         for boundary in [200.0, 3_000.0, 9_000.0, 11_900.0, 12_345.0, 40_000.0] {
             let points = search(&SETTINGS, |rate| rate <= boundary);
-            let found = found(&points);
-            let rate = found.rate_per_s.unwrap();
-            assert!(rate <= boundary && rate >= boundary * 0.94, "{boundary}: {found:?}");
+            let conclusion = conclusion(&points);
+            let rate = conclusion.rate_per_s.unwrap();
+            assert!(rate <= boundary && rate >= boundary * 0.94, "{boundary}: {conclusion:?}");
             let is_near = (3_000.0..20_000.0).contains(&boundary);
-            assert!(points.len() <= 20 && !(is_near && found.is_incomplete), "{found:?}");
-            let result = found.rates.iter().find(|result| result.rate_per_s == rate).unwrap();
-            assert!(result.sustained >= 2 || !is_near, "{found:?}");
+            assert!(points.len() <= 20 && !(is_near && conclusion.is_incomplete), "{conclusion:?}");
+            let result = conclusion.rates.iter().find(|result| result.rate_per_s == rate).unwrap();
+            assert!(result.sustained >= 2 || !is_near, "{conclusion:?}");
         }
     }
 
@@ -252,7 +252,7 @@ mod tests {
                 runs += 1;
                 (rate <= 9_000.0) != (runs - 1 == disturbed)
             });
-            let rate = found(&points).rate_per_s.unwrap();
+            let rate = conclusion(&points).rate_per_s.unwrap();
             assert!((rate / 9_000.0 - 1.0).abs() <= 0.07, "{disturbed}: {rate}");
         }
     }
@@ -270,9 +270,9 @@ mod tests {
     #[test]
     fn a_server_that_sustains_no_rate_has_none() {
         let points = search(&SETTINGS, |_| false);
-        let none = found(&points);
+        let none = conclusion(&points);
         assert_eq!((points.len(), none.rate_per_s, none.is_incomplete), (20, None, true));
-        let all = found(&search(&SETTINGS, |_| true));
+        let all = conclusion(&search(&SETTINGS, |_| true));
         assert!(all.rate_per_s.unwrap() > 12_345.0 && all.is_incomplete, "{all:?}");
         assert_eq!(conclude(&SETTINGS, &[]), None);
     }

@@ -111,7 +111,7 @@ fn rate_agreement(name: &str, width: f64, boundary: f64) -> f64 {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(19);
     let settings = rate::Settings::new(12_345.0);
     let boundary_per_s = boundary * settings.capacity_per_s;
-    let mut found = Vec::new();
+    let mut rates = Vec::new();
     let mut runs = Vec::new();
     for _ in 0..SEARCHES {
         let mut points = Vec::new();
@@ -122,11 +122,11 @@ fn rate_agreement(name: &str, width: f64, boundary: f64) -> f64 {
         }
         runs.push(points.len());
         let rate = rate::conclude(&settings, &points).unwrap().rate_per_s;
-        found.push(rate.unwrap_or(0.0) / boundary_per_s);
+        rates.push(rate.unwrap_or(0.0) / boundary_per_s);
     }
-    found.sort_by(f64::total_cmp);
-    let median = found[found.len() / 2];
-    let near = found.iter().filter(|rate| (**rate / median - 1.0).abs() <= 0.05).count();
+    rates.sort_by(f64::total_cmp);
+    let median = rates[rates.len() / 2];
+    let near = rates.iter().filter(|rate| (**rate / median - 1.0).abs() <= 0.05).count();
     let share = near as f64 / SEARCHES as f64;
     let (mean, most) = (runs.iter().sum::<usize>() as f64 / SEARCHES as f64, runs.iter().max());
     println!(

@@ -27,7 +27,7 @@ pub enum DrawingError {
 }
 
 impl DrawingError {
-    pub(super) fn of(error: &dyn std::fmt::Display) -> Self {
+    pub(super) fn from_error(error: &dyn std::fmt::Display) -> Self {
         Self::Failed(error.to_string())
     }
 }
@@ -50,7 +50,7 @@ pub(super) fn png_file(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>
     encoder
         .write_header()
         .and_then(|mut writer| writer.write_image_data(pixels))
-        .map_err(|error| DrawingError::of(&error))?;
+        .map_err(|error| DrawingError::from_error(&error))?;
     Ok(file)
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Scaled {
 impl Scaled {
     /// Returns the axis with its own range, or else with the range of the data: from zero, or with some space on both
     /// sides if it is logarithmic.
-    pub(super) fn of(axis: &Axis, data: RangeInclusive<f64>) -> Self {
+    pub(super) fn new(axis: &Axis, data: RangeInclusive<f64>) -> Self {
         let (low, high) = data.into_inner();
         let (low, high) = match (axis.range, axis.scale) {
             (Some(range), _) => range,
@@ -178,9 +178,9 @@ mod tests {
 
     #[test]
     fn axes_that_a_ratio_is_read_from_start_at_zero() {
-        let axis = |scale| Axis::of("", Unit::PerSecond, scale);
-        assert_eq!(Scaled::of(&axis(AxisScale::Linear), 90.0..=100.0).range, 0.0..108.0);
-        let log = Scaled::of(&axis(AxisScale::Log), 90.0..=900.0);
+        let axis = |scale| Axis::new("", Unit::PerSecond, scale);
+        assert_eq!(Scaled::new(&axis(AxisScale::Linear), 90.0..=100.0).range, 0.0..108.0);
+        let log = Scaled::new(&axis(AxisScale::Log), 90.0..=900.0);
         assert_eq!(log.log_ticks(), [100.0, 200.0, 500.0, 1000.0]);
         assert_eq!(log.map(&log.range.start, (500, 20)), 500);
         assert_eq!(log.map(&log.range.end, (500, 20)), 20);

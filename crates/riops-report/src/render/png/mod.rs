@@ -64,8 +64,8 @@ pub(crate) fn drawn(chart: &Chart, subtitle: &str) -> Result<Drawing, DrawingErr
     let size = if is_of_dots { DOTS_SIZE } else { SIZE };
     let mut pixels = vec![255; (size.0 * size.1 * 3) as usize];
     let root = BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area();
-    let axes = draw(&root, chart, subtitle).map_err(|error| DrawingError::of(&error))?;
-    root.present().map_err(|error| DrawingError::of(&error))?;
+    let axes = draw(&root, chart, subtitle).map_err(|error| DrawingError::from_error(&error))?;
+    root.present().map_err(|error| DrawingError::from_error(&error))?;
     drop(root);
     Ok((pixels, size, axes))
 }
@@ -84,8 +84,8 @@ fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<Axes> {
     let summary = shortened(&format!("{}{note}", chart.summary), fitting(SMALL_CHARACTER));
     text(root, &summary, 14, SOFT, MARGIN, 40)?;
     legend(root, &plot.content)?;
-    let mut x = Scaled::of(&plot.x, x_range(&plot.content));
-    let mut y = Scaled::of(&plot.y, y_range(&plot.content));
+    let mut x = Scaled::new(&plot.x, x_range(&plot.content));
+    let mut y = Scaled::new(&plot.y, y_range(&plot.content));
     let [mut names, mut row_names]: [Vec<(f64, &str)>; 2] = Default::default();
     match &plot.content {
         Content::Points { ticks, names: given, .. } => {
@@ -180,15 +180,15 @@ fn grid(chart: &mut Context<'_, '_>, cells: &[(usize, usize, f64)], unit: Unit) 
 
 /// Estimates with their intervals: error bars, bands, bars, labels.
 fn estimates(chart: &mut Context<'_, '_>, series: &[PointSeries]) -> Drawn<()> {
-    let bars = series.iter().filter(|each| each.style == PointStyle::Bars).count();
+    let bars = series.iter().filter(|one_series| one_series.style == PointStyle::Bars).count();
     let mut bar = 0;
-    for (each, color) in series.iter().zip(COLORS.iter().copied().cycle()) {
-        match each.style {
-            PointStyle::Band | PointStyle::Dashed => curve(chart, each, color)?,
-            PointStyle::Line | PointStyle::Dots => dots(chart, each, color)?,
-            PointStyle::Steps => steps(chart, each, color)?,
+    for (one_series, color) in series.iter().zip(COLORS.iter().copied().cycle()) {
+        match one_series.style {
+            PointStyle::Band | PointStyle::Dashed => curve(chart, one_series, color)?,
+            PointStyle::Line | PointStyle::Dots => dots(chart, one_series, color)?,
+            PointStyle::Steps => steps(chart, one_series, color)?,
             PointStyle::Bars => {
-                draw_bars(chart, each, color, bar, bars)?;
+                draw_bars(chart, one_series, color, bar, bars)?;
                 bar += 1;
             }
         }
@@ -228,16 +228,16 @@ fn dots(chart: &mut Context<'_, '_>, series: &PointSeries, color: RGBColor) -> D
     labels(chart, &series.points)
 }
 
-/// The bars of one of `count` series, side by side. `number` counts them from 0.
+/// The bars of one of `count` series, side by side. `position` counts them from 0.
 fn draw_bars(
     chart: &mut Context<'_, '_>,
     series: &PointSeries,
     color: RGBColor,
-    number: u32,
+    position: u32,
     count: usize,
 ) -> Drawn<()> {
     let width = BARS_SHARE / count.max(1) as f64;
-    let offset = (f64::from(number) + 0.5) * width - BARS_SHARE / 2.0;
+    let offset = (f64::from(position) + 0.5) * width - BARS_SHARE / 2.0;
     let half = width * 0.45;
     let bar = |point: &Estimated| {
         let x = point.x + offset;
@@ -312,9 +312,9 @@ fn marks(root: &Area<'_>, context: &Context<'_, '_>, marks: &[Mark]) -> Drawn<()
     let (columns, rows) = context.plotting_area().get_pixel_range();
     let x_of =
         |mark: &Mark| context.as_coord_spec().x_spec().map(&mark.x, (columns.start, columns.end));
-    for (number, mark) in marks.iter().enumerate() {
+    for (position, mark) in marks.iter().enumerate() {
         let x = x_of(mark);
-        let end = marks.get(number + 1).map_or(columns.end, x_of);
+        let end = marks.get(position + 1).map_or(columns.end, x_of);
         for y in (rows.start..rows.end).step_by(8) {
             root.draw(&PathElement::new([(x, y), (x, (y + 4).min(rows.end))], SOFT))?;
         }
@@ -329,8 +329,10 @@ fn marks(root: &Area<'_>, context: &Context<'_, '_>, marks: &[Mark]) -> Drawn<()
 fn legend(root: &Area<'_>, content: &Content) -> Drawn<()> {
     let mut more = String::new();
     let labels: Vec<Cow<'_, str>> = match content {
-        Content::Lines { series, .. } => series.iter().map(|each| (&each.label).into()).collect(),
-        Content::Points { series, .. } => series.iter().map(|each| (&each.label).into()).collect(),
+        Content::Lines { series, .. } => series.iter().map(|line| (&line.label).into()).collect(),
+        Content::Points { series, .. } => {
+            series.iter().map(|one_series| (&one_series.label).into()).collect()
+        }
         Content::Dots { points } => {
             let sessions = points.iter().map(|point| point.2 as usize + 1).max().unwrap_or(0);
             if sessions > COLORS.len() {
@@ -394,21 +396,21 @@ fn x_range(content: &Content) -> RangeInclusive<f64> {
 }
 
 fn y_range(content: &Content) -> RangeInclusive<f64> {
-    let of = |values: &mut dyn Iterator<Item = f64>| {
+    let span = |values: &mut dyn Iterator<Item = f64>| {
         values.fold(f64::INFINITY..=0.0, |range, value| {
             range.start().min(value)..=range.end().max(value)
         })
     };
     match content {
         Content::Lines { series, .. } => {
-            of(&mut series.iter().flat_map(|line| line.values.iter().flatten().copied()))
+            span(&mut series.iter().flat_map(|line| line.values.iter().flatten().copied()))
         }
-        Content::Heatmap { bounds, .. } => of(&mut bounds.iter().copied()),
-        Content::Dots { points } => of(&mut points.iter().map(|point| point.1)),
+        Content::Heatmap { bounds, .. } => span(&mut bounds.iter().copied()),
+        Content::Dots { points } => span(&mut points.iter().map(|point| point.1)),
         Content::Grid { rows, .. } => -0.5..=rows.len() as f64 - 0.5,
-        Content::Points { series, .. } => {
-            of(&mut series.iter().flat_map(|each| each.points.iter().map(|point| point.y)))
-        }
+        Content::Points { series, .. } => span(
+            &mut series.iter().flat_map(|one_series| one_series.points.iter().map(|point| point.y)),
+        ),
     }
 }
 
@@ -435,7 +437,7 @@ mod tests {
         let mut record = example_oltp();
         let point = record.stages[0].session_loop.series[0].clone();
         record.stages[0].session_loop.series = (1..=10)
-            .map(|number| riops_model::record::Point { t_s: f64::from(number), ..point.clone() })
+            .map(|second| riops_model::record::Point { t_s: f64::from(second), ..point.clone() })
             .collect();
         let mut histogram = riops_model::record::Histogram::new().unwrap();
         (1..3_000).for_each(|us| histogram.record(riops_model::units::Nanos(us * 1_000)));

@@ -1,7 +1,7 @@
 //! The cells that the tables of an experiment have in common, and their texts.
 
 use crate::effect::outcome_text;
-use crate::table::{Cell, Column, word};
+use crate::table::{Cell, Column, text_column};
 use riops_model::figure::{Estimate, Figure};
 use riops_model::stats::Outcome;
 use riops_model::study::evaluation::{Against, CellView, FigureView, GroupView, StudyView};
@@ -10,10 +10,10 @@ use riops_model::units::format::percent;
 /// Returns the columns with the settings of a cell.
 pub(super) fn settings(view: &StudyView, cell: &CellView) -> Vec<(Column, Cell)> {
     if view.axes.is_empty() {
-        return vec![(word("cell"), cell.name.as_str().into())];
+        return vec![(text_column("cell"), cell.name.as_str().into())];
     }
     let values = view.axes.iter().zip(&cell.values);
-    values.map(|(axis, value)| (word(&axis.name), value.as_str().into())).collect()
+    values.map(|(axis, value)| (text_column(&axis.name), value.as_str().into())).collect()
 }
 
 /// Returns a cell with the value, or an empty cell.
@@ -75,10 +75,10 @@ pub(super) fn verdict_text(against: &Against) -> Option<&'static str> {
 }
 
 /// A figure with its interval: `75,012 (73,900 to 76,100)`.
-pub(super) fn with_interval(found: &FigureView) -> String {
-    let text = |value| found.figure.text(value);
-    let value = found.text();
-    match found.estimate.interval {
+pub(super) fn with_interval(figure: &FigureView) -> String {
+    let text = |value| figure.figure.text(value);
+    let value = figure.text();
+    match figure.estimate.interval {
         Some(interval) => format!("{value} ({} to {})", text(interval.low), text(interval.high)),
         None => value,
     }

@@ -36,8 +36,8 @@ pub(super) fn estimated(x: f64, estimate: &Estimate) -> Estimated {
     Estimated { x, y, interval, ..Estimated::default() }
 }
 
-fn rounded_interval(of: Interval) -> (f64, f64) {
-    (rounded(of.low), rounded(of.high))
+fn rounded_interval(interval: Interval) -> (f64, f64) {
+    (rounded(interval.low), rounded(interval.high))
 }
 
 /// The 95th percentile of a group of runs by its throughput.
@@ -59,14 +59,14 @@ pub(super) fn line(label: String, points: Vec<Estimated>) -> Option<PointSeries>
 
 /// The chart of latency against throughput, with a point for each value of `what`.
 pub(super) fn latency_chart(view: &StudyView, series: Vec<PointSeries>, what: &str) -> Chart {
-    let points = series.iter().flat_map(|each| &each.points);
+    let points = series.iter().flat_map(|one_series| &one_series.points);
     let most = points.map(|point| point.x_interval.map_or(point.x, |(_, high)| high));
     let range = 0.0..=most.fold(0.0, f64::max) * HEADROOM;
     let (name, words) = (view.main.heading(), interval_words(&series));
     let summary = format!(
         "p95 against {name}, a point for each {what}: lower latency at higher throughput is better.{words}"
     );
-    let x = Axis::of(name, Unit::PerSecond, AxisScale::Linear).within(range);
+    let x = Axis::new(name, Unit::PerSecond, AxisScale::Linear).within(range);
     let (axes, title) = ([x, latency_axis(&series)], "Latency against throughput");
     Chart::new("study-latency", title, summary, axes, Content::points(series))
 }
@@ -75,16 +75,19 @@ pub(super) fn latency_chart(view: &StudyView, series: Vec<PointSeries>, what: &s
 pub(super) fn from_zero(label: &str, unit: Unit, series: &[PointSeries]) -> Axis {
     let highs = series
         .iter()
-        .flat_map(|each| &each.points)
+        .flat_map(|one_series| &one_series.points)
         .map(|point| point.interval.map_or(point.y, |(_, high)| high.max(point.y)));
     let high = highs.fold(0.0, f64::max) * HEADROOM;
     let range = 0.0..=if high > 0.0 { high } else { 1.0 };
-    Axis::of(label, unit, AxisScale::Linear).within(range)
+    Axis::new(label, unit, AxisScale::Linear).within(range)
 }
 
 /// Whether any value has an interval, as a sentence.
 pub(super) fn interval_words(series: &[PointSeries]) -> &'static str {
-    let has_any = series.iter().flat_map(|each| &each.points).any(|point| point.interval.is_some());
+    let has_any = series
+        .iter()
+        .flat_map(|one_series| &one_series.points)
+        .any(|point| point.interval.is_some());
     if has_any { " Error bars: 95% intervals." } else { "" }
 }
 
@@ -92,7 +95,7 @@ pub(super) fn interval_words(series: &[PointSeries]) -> &'static str {
 pub(super) fn latency_axis(series: &[PointSeries]) -> Axis {
     let values: Vec<f64> = series
         .iter()
-        .flat_map(|each| &each.points)
+        .flat_map(|one_series| &one_series.points)
         .flat_map(|point| {
             let (low, high) = point.interval.unwrap_or((point.y, point.y));
             [low, point.y, high]
@@ -101,7 +104,7 @@ pub(super) fn latency_axis(series: &[PointSeries]) -> Axis {
         .collect();
     let (range, scale) = range_of(values.iter().copied());
     match scale {
-        AxisScale::Log => Axis::of("p95", Unit::DurationUs, scale).within(range),
+        AxisScale::Log => Axis::new("p95", Unit::DurationUs, scale).within(range),
         _ => from_zero("p95", Unit::DurationUs, series),
     }
 }

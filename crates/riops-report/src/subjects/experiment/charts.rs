@@ -8,7 +8,7 @@ use crate::subjects::experiment::cells::figure_title;
 use crate::subjects::experiment::chart_axes::{
     estimated, from_zero, interval_words, latency_chart, latency_point, line, range_of,
 };
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::Estimate;
 use riops_model::stats::Interval;
 use riops_model::study::evaluation::{AxisView, CellView, SourcesView, StudyKind, StudyView};
@@ -23,7 +23,7 @@ pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
     if view.kind == StudyKind::Saturation {
         return super::saturation::charts::charts(view);
     }
-    let Some(across) = Across::of(view) else {
+    let Some(across) = Across::from_view(view) else {
         return Vec::new();
     };
     let mut charts: Vec<Chart> = main(view, &across).into_iter().collect();
@@ -50,7 +50,7 @@ struct Placed<'a> {
 
 impl<'a> Across<'a> {
     /// The numeric axis with the most values, otherwise the axis with the most values.
-    fn of(view: &'a StudyView) -> Option<Self> {
+    fn from_view(view: &'a StudyView) -> Option<Self> {
         let is_numeric = |axis: &AxisView| {
             axis.numbers.as_ref().is_some_and(|numbers| numbers.len() >= NUMBERS_MIN)
         };
@@ -65,9 +65,9 @@ impl<'a> Across<'a> {
         let numbers = axis.numbers.as_ref().filter(|_| is_numeric(axis));
         let placed = |cell: &'a CellView| {
             let value = cell.values.get(at)?;
-            let place = axis.values.iter().position(|each| each == value)?;
-            let number = numbers.map(|numbers| numbers.get(place).copied().unwrap_or_default());
-            Some(Placed { x: number.unwrap_or(place as f64), value, cell })
+            let place = axis.values.iter().position(|other| other == value)?;
+            let coordinate = numbers.map(|numbers| numbers.get(place).copied().unwrap_or_default());
+            Some(Placed { x: coordinate.unwrap_or(place as f64), value, cell })
         };
         let series = view.combinations(&[at]).into_iter().map(|(label, cells)| {
             let mut cells: Vec<_> = cells.into_iter().filter_map(placed).collect();
@@ -87,7 +87,7 @@ impl<'a> Across<'a> {
         } else {
             (-0.6..=self.axis.values.len() as f64 - 0.4, AxisScale::Linear)
         };
-        Axis::of(&self.axis.name, Unit::Count, scale).within(range)
+        Axis::new(&self.axis.name, Unit::Count, scale).within(range)
     }
 
     fn style(&self) -> PointStyle {
@@ -96,7 +96,8 @@ impl<'a> Across<'a> {
 
     /// Positions and names of the values that were measured, ascending.
     fn ticks(&self) -> (Vec<f64>, Vec<String>) {
-        let mut ticks: Vec<_> = self.cells().map(|each| (each.x, each.value.clone())).collect();
+        let mut ticks: Vec<_> =
+            self.cells().map(|placed| (placed.x, placed.value.clone())).collect();
         ticks.sort_by(|one, other| one.0.total_cmp(&other.0));
         ticks.dedup_by(|one, other| one.0 == other.0);
         ticks.into_iter().unzip()
@@ -120,7 +121,7 @@ impl<'a> Across<'a> {
 }
 
 fn points(cells: &[Placed<'_>], value: impl Fn(&CellView) -> Option<Estimate>) -> Vec<Estimated> {
-    let point = |each: &Placed<'_>| Some(estimated(each.x, &value(each.cell)?));
+    let point = |placed: &Placed<'_>| Some(estimated(placed.x, &value(placed.cell)?));
     cells.iter().filter_map(point).collect()
 }
 
@@ -136,14 +137,14 @@ fn main(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     });
     let series: Vec<_> = series.filter(|series| !series.points.is_empty()).collect();
     let values =
-        || across.cells().filter_map(|each| Some((estimate(each.cell)?.value, each.value)));
+        || across.cells().filter_map(|placed| Some((estimate(placed.cell)?.value, placed.value)));
     let least = values().min_by(|one, other| one.0.total_cmp(&other.0))?;
     let most = values().max_by(|one, other| one.0.total_cmp(&other.0))?;
     let [from, to] = [least, most]
         .map(|(value, name)| format!("{} at {}={name}", figure.text(value), across.axis.name));
     let title = format!("{name} by {}", across.axis.name);
     let texts = ["study-main".to_owned(), title, format!("{name} from {from} to {to}.")];
-    let y = from_zero(&name, Unit::of(figure), &series);
+    let y = from_zero(&name, Unit::for_figure(figure), &series);
     Some(across.chart(texts, y, series, |value| figure.text(value)))
 }
 
@@ -155,12 +156,13 @@ fn data(across: &Across<'_>, series: &[PointSeries], text: impl Fn(f64) -> Strin
         None => text(point.y),
     };
     let rows = positions.iter().zip(names);
-    Table::of("Values with their 95% intervals", rows, |(position, name)| {
-        let values = series.iter().map(|each| {
-            let found = each.points.iter().find(|point| point.x.total_cmp(position).is_eq());
-            (number(&each.label), found.map(cell).into())
+    Table::from_items("Values with their 95% intervals", rows, |(position, name)| {
+        let values = series.iter().map(|one_series| {
+            let at_position =
+                one_series.points.iter().find(|point| point.x.total_cmp(position).is_eq());
+            (number_column(&one_series.label), at_position.map(cell).into())
         });
-        let name = (word(&across.axis.name), Cell::from(name));
+        let name = (text_column(&across.axis.name), Cell::from(name));
         std::iter::once(name).chain(values).collect::<Vec<_>>()
     })
 }
@@ -170,13 +172,13 @@ fn latency(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     if !across.is_numeric || view.main != view.throughput() {
         return None;
     }
-    let point = |each: &Placed<'_>| latency_point(view, &each.cell.group, each.value.clone());
+    let point = |placed: &Placed<'_>| latency_point(view, &placed.cell.group, placed.value.clone());
     let series = across.series.iter().filter_map(|(label, cells)| {
         let label = if label.is_empty() { "p95" } else { label.as_str() };
         line(label.to_owned(), cells.iter().filter_map(point).collect())
     });
     let series: Vec<PointSeries> = series.collect();
-    let points: usize = series.iter().map(|each| each.points.len()).sum();
+    let points: usize = series.iter().map(|one_series| one_series.points.len()).sum();
     let what = format!("value of {}", across.axis.name);
     (points >= NUMBERS_MIN).then(|| latency_chart(view, series, &what))
 }
@@ -200,9 +202,10 @@ fn sources(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
             let percent = |cell: &CellView| {
                 let sources = cell.group.stages.get(view.main_stage)?.sources.as_ref()?;
                 let share = pick(sources)?;
-                let interval = share
-                    .interval
-                    .map(|of| Interval { low: of.low * 100.0, high: (of.high * 100.0).min(100.0) });
+                let interval = share.interval.map(|interval| Interval {
+                    low: interval.low * 100.0,
+                    high: (interval.high * 100.0).min(100.0),
+                });
                 Some(Estimate { value: share.value * 100.0, interval, ..share.clone() })
             };
             let label = if label.is_empty() { name.to_owned() } else { format!("{name}, {label}") };
@@ -210,10 +213,10 @@ fn sources(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
             series.push(PointSeries { label, style: across.style(), points });
         }
     }
-    series.retain(|each| !each.points.is_empty());
+    series.retain(|one_series| !one_series.points.is_empty());
     let title = format!("Origin of the blocks by {}", across.axis.name);
     let summary = "Share of the block accesses that were found in shared buffers, in the page cache, or read from the device.".to_owned();
-    let y = Axis::of("share of the blocks", Unit::Percent, AxisScale::Linear).within(0.0..=104.0);
+    let y = Axis::new("share of the blocks", Unit::Percent, AxisScale::Linear).within(0.0..=104.0);
     let texts = ["study-sources".to_owned(), title, summary];
     Some(across.chart(texts, y, series, |value| format!("{value:.1}%")))
 }

@@ -23,8 +23,8 @@ pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
     let mut rows = Vec::new();
     for cell in &view.cells {
         for (level, group) in cell.groups() {
-            for (stage, found) in group.stages.iter().enumerate() {
-                rows.extend(found.figures.iter().map(|figure| Row {
+            for (stage, stage_view) in group.stages.iter().enumerate() {
+                rows.extend(stage_view.figures.iter().map(|figure| Row {
                     view,
                     cell,
                     level,
@@ -47,8 +47,8 @@ pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
         failed_runs: row.group.runs.failed,
         figure: row.figure.figure.as_str(),
         value: row.figure.estimate.value,
-        low: row.figure.estimate.interval.map(|found| found.low),
-        high: row.figure.estimate.interval.map(|found| found.high),
+        low: row.figure.estimate.interval.map(|interval| interval.low),
+        high: row.figure.estimate.interval.map(|interval| interval.high),
         ratio: row.against.map(|against| against.ratio),
         ratio_low: row.against.and_then(|against| Some(against.interval?.low)),
         ratio_high: row.against.and_then(|against| Some(against.interval?.high)),

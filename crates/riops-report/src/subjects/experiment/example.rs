@@ -18,9 +18,9 @@ const NOISE: [f64; 8] = [0.3, -0.4, 0.1, 0.5, -0.2, -0.5, 0.2, 0.4];
 
 /// A factor around 1 that depends on the block and on the cell.
 pub(super) fn noise(block: u32, cell: usize) -> f64 {
-    let of = |list: &[f64; 8], at: usize| list[at % list.len()] / 100.0;
+    let deviation = |list: &[f64; 8], at: usize| list[at % list.len()] / 100.0;
     let block = block as usize;
-    1.0 + of(&BLOCK_NOISE, block) + of(&NOISE, block * 3 + cell * 5)
+    1.0 + deviation(&BLOCK_NOISE, block) + deviation(&NOISE, block * 3 + cell * 5)
 }
 
 /// Latencies around this median, with a tail.
@@ -32,10 +32,10 @@ pub(super) fn with_latency(record: &mut Record, median_us: f64) {
         let ns = (median_us * 1e3 * (0.6 + 0.8 * share.powi(2) + 0.02 / (1.0005 - share))) as u64;
         histogram.record(Nanos(ns));
     }
-    let each = &mut record.stages[0].session_loop;
-    each.histogram = Some(histogram.stored().unwrap());
-    each.service_us = Some(histogram.summary().unwrap());
-    each.series.clear();
+    let session_loop = &mut record.stages[0].session_loop;
+    session_loop.histogram = Some(histogram.stored().unwrap());
+    session_loop.service_us = Some(histogram.summary().unwrap());
+    session_loop.series.clear();
 }
 
 fn with_throughput(record: &mut Record, per_s: f64, rows: f64, statements: f64) {
@@ -240,14 +240,14 @@ pub(super) fn with_failures() -> Study {
         let rows_per_s = [10_000.0, 19_000.0, 31_000.0, 1.0][at] * noise;
         rows_run(rows_per_s, 1.0, 100.0)
     });
-    for each in &mut finished {
-        match each.task {
+    for run in &mut finished {
+        match run.task {
             Task { cell: 3, .. } => {
-                each.result =
+                run.result =
                     Err("cannot connect 800 sessions: too many clients already".to_owned());
             }
             Task { cell: 1, block: 2, .. } => {
-                let verdict = &mut each.result.as_mut().unwrap().verdict;
+                let verdict = &mut run.result.as_mut().unwrap().verdict;
                 verdict.valid = false;
                 verdict.reasons = vec!["the access path of read_rows changed".to_owned()];
             }
@@ -260,7 +260,7 @@ pub(super) fn with_failures() -> Study {
                     held: block == 1,
                     ended_run: false,
                 };
-                each.result.as_mut().unwrap().thresholds = vec![threshold];
+                run.result.as_mut().unwrap().thresholds = vec![threshold];
             }
             _ => {}
         }
@@ -340,13 +340,13 @@ fn load_run(study: &Study, task: Task) -> Record {
         ended_run: false,
     }];
     if let Some(Level::Rate { per_s: rate, .. }) = task.level {
-        let each = &mut record.stages[0].session_loop;
-        (each.response_us, each.response_histogram) =
-            (each.service_us.clone(), each.histogram.clone());
+        let session_loop = &mut record.stages[0].session_loop;
+        (session_loop.response_us, session_loop.response_histogram) =
+            (session_loop.service_us.clone(), session_loop.histogram.clone());
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
         let (intended, waiting) = ((rate * 10.0) as u64, ((rate - per_s).max(0.0) * 10.0) as u64);
         let answered = intended - waiting;
-        each.schedule = Some(ScheduleRecord {
+        session_loop.schedule = Some(ScheduleRecord {
             intended,
             sent: intended - waiting,
             waiting,

@@ -2,7 +2,7 @@
 
 use crate::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
 use crate::subjects::experiment::cells::figure_title;
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::study::evaluation::{AxisView, CellView, StudyView};
 
 /// Column, row and value of a cell.
@@ -28,7 +28,7 @@ pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
     }
     let groups = view.combinations(&[across.0, up.0]).into_iter().zip(1..);
     groups
-        .map(|((others, cells), number)| chart(view, [*across, *up], number, others, &cells))
+        .map(|((others, cells), position)| chart(view, [*across, *up], position, others, &cells))
         .collect()
 }
 
@@ -36,8 +36,8 @@ pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
 fn ordered(axis: &AxisView) -> Vec<String> {
     let mut values: Vec<_> = axis.values.iter().enumerate().collect();
     if let Some(numbers) = &axis.numbers {
-        let number = |at: usize| numbers.get(at).copied().unwrap_or_default();
-        values.sort_by(|one, other| number(one.0).total_cmp(&number(other.0)));
+        let value_at = |at: usize| numbers.get(at).copied().unwrap_or_default();
+        values.sort_by(|one, other| value_at(one.0).total_cmp(&value_at(other.0)));
     }
     values.into_iter().map(|(_, value)| value.clone()).collect()
 }
@@ -71,21 +71,24 @@ fn chart(
     let most = cells.iter().max_by(|one, other| one.2.total_cmp(&other.2));
     let ends = |(least, most)| format!("{name} from {} to {}.", place(least), place(most));
     let summary = least.zip(most).map(ends).unwrap_or_default();
-    let table = Table::of(&name, rows.iter().enumerate(), |(row, name)| {
+    let table = Table::from_items(&name, rows.iter().enumerate(), |(row, name)| {
         let values = columns.iter().enumerate().map(|(column, value)| {
-            let found = cells.iter().find(|each| (each.0, each.1) == (column, row));
-            (number(format!("{}={value}", across.name)), found.map(|each| text(each.2)).into())
+            let cell = cells.iter().find(|cell| (cell.0, cell.1) == (column, row));
+            (
+                number_column(format!("{}={value}", across.name)),
+                cell.map(|cell| text(cell.2)).into(),
+            )
         });
-        let name = (word(&up.name), Cell::from(name.as_str()));
+        let name = (text_column(&up.name), Cell::from(name.as_str()));
         std::iter::once(name).chain(values).collect::<Vec<_>>()
     });
     let axis = |name: &str, count: usize| {
-        Axis::of(name, Unit::Count, AxisScale::Linear).within(-0.5..=count as f64 - 0.5)
+        Axis::new(name, Unit::Count, AxisScale::Linear).within(-0.5..=count as f64 - 0.5)
     };
     let of_others = if others.is_empty() { others } else { format!(", {others}") };
     let id = format!("study-heat-{number_of_chart}");
     let title = format!("{name} by {} and {}{of_others}", across.name, up.name);
     let both = [axis(&across.name, columns.len()), axis(&up.name, rows.len())];
-    let content = Content::Grid { columns, rows, cells, unit: Unit::of(view.main) };
+    let content = Content::Grid { columns, rows, cells, unit: Unit::for_figure(view.main) };
     Chart::new(id, title, summary, both, content).with_table(table)
 }

@@ -53,10 +53,10 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
         document.lines("best", best(view));
         if let Some((text, outcome)) = verdict(view) {
             document.push_line("verdict", text, outcome_tone(outcome));
-            if let Some(found) = &view.undecided {
+            if let Some(open) = &view.undecided {
                 let counted =
                     if view.kind == StudyKind::Ab { Counted::Blocks } else { Counted::Runs };
-                undecided(document, found, counted);
+                undecided(document, open, counted);
             }
             let is_different = matches!(outcome, Outcome::Faster | Outcome::Slower);
             if let Some(time) = view.time.as_ref().filter(|time| is_different || time.has_cause()) {
@@ -76,12 +76,12 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
 /// The state of an A/B test.
 fn test_text(test: &AbView) -> String {
     let reason = &test.reason;
-    let (Some(look), Some(looks), Some(level)) = (test.look, test.looks_max, test.level) else {
+    let (Some(look), Some(looks_max), Some(level)) = (test.look, test.looks_max, test.level) else {
         return reason.clone();
     };
     let level = Some(level).filter(|level| *level > 0.0);
-    let level = level.map_or_else(String::new, |of| format!(", significance level {of:.4}"));
-    format!("{reason} · look {look} of {looks}{level}")
+    let level = level.map_or_else(String::new, |level| format!(", significance level {level:.4}"));
+    format!("{reason} · look {look} of {looks_max}{level}")
 }
 
 /// The best cell with its main figure.

@@ -38,35 +38,35 @@ use riops_model::units::format::{factor, joined, number_of, rate, short_id};
 pub fn view(study: &Study) -> StudyView {
     let study = &counted(study);
     let mut view = evaluate(study);
-    let records: Vec<&Record> = study.finished.iter().filter_map(|each| each.usable()).collect();
+    let records: Vec<&Record> = study.finished.iter().filter_map(|run| run.usable()).collect();
     view.environment = environment(&records);
     view
 }
 
 /// Returns the document of the result.
 pub fn experiment(view: &StudyView) -> Findings {
-    let mut found = Findings {
+    let mut findings = Findings {
         id: view.id.clone(),
         badge: Some(badge(view)),
         headline: headline(view),
         ..Findings::new(title(view))
     };
-    lead::conditions(&mut found.conditions, view);
+    lead::conditions(&mut findings.conditions, view);
     for (position, table) in tables::tables(view).into_iter().enumerate() {
         if position > 0 {
-            found.results.gap();
+            findings.results.gap();
         }
-        found.results.title(&table.title);
-        found.results.table(table);
+        findings.results.title(&table.title);
+        findings.results.table(table);
     }
     for chart in charts::charts(view) {
-        found.results.chart(chart);
+        findings.results.chart(chart);
     }
     for picture in pictures(view) {
-        found.results.picture(picture);
+        findings.results.picture(picture);
     }
-    lead::conclusion(&mut found.conclusion, view);
-    found
+    lead::conclusion(&mut findings.conclusion, view);
+    findings
 }
 
 /// The pictures of both variants of an A/B test.
@@ -76,8 +76,8 @@ fn pictures(view: &StudyView) -> impl Iterator<Item = Chart> {
         _ => ["", ""],
     };
     let stages = view.variants.iter().enumerate();
-    stages.flat_map(move |(number, stage)| {
-        comparison_charts::charts(&format!("study-variants-{number}"), names, stage)
+    stages.flat_map(move |(position, stage)| {
+        comparison_charts::charts(&format!("study-variants-{position}"), names, stage)
     })
 }
 
@@ -109,14 +109,14 @@ fn title(view: &StudyView) -> String {
 /// Server, dataset, work and machine, where all runs have the same.
 fn environment(records: &[&Record]) -> Vec<String> {
     let texts: [fn(&Record) -> String; 7] = [
-        |record| Summary::of(record).map(|summary| summary.target()).unwrap_or_default(),
+        |record| Summary::first_stage(record).map(|summary| summary.target()).unwrap_or_default(),
         main_settings,
         |record| {
             let disk = |disk: &Disk| format!("device {} ({})", disk.name, disk.roles.join(", "));
             joined(record.target.devices.iter().map(disk), ", ")
         },
         |record| words::dataset_text(record).unwrap_or_default(),
-        |record| words::of(&record.plan.work).work(),
+        |record| words::for_work(&record.plan.work).work(),
         setup,
         |record| {
             let (host, riops) = (&record.client.machine.host, &record.client.riops_version);
@@ -143,7 +143,7 @@ fn setup(record: &Record) -> String {
         Caches::Cold | Caches::ColdTry => Some("cold caches".to_owned()),
         Caches::Warm => Some("warm caches".to_owned()),
     };
-    let drive = Summary::of(record).and_then(|summary| summary.drive());
+    let drive = Summary::first_stage(record).and_then(|summary| summary.drive());
     joined([Some(sessions), caches, drive].into_iter().flatten(), ", ")
 }
 
@@ -176,7 +176,8 @@ fn of_best(view: &StudyView) -> Option<Headline> {
     let main = view.main_of(&cell.group)?;
     let text = |value| main.figure.text(value);
     let interval = main.estimate.interval;
-    let interval = interval.map(|of| format!("95% interval {} to {}", text(of.low), text(of.high)));
+    let interval = interval
+        .map(|interval| format!("95% interval {} to {}", text(interval.low), text(interval.high)));
     let against = view.best_against.as_ref();
     let scaling = against.and_then(|against| match against.outcome? {
         Outcome::Faster | Outcome::Slower => {
@@ -217,16 +218,16 @@ fn of_search(view: &StudyView) -> Option<Headline> {
     let [cell] = view.cells.as_slice() else {
         return None;
     };
-    let found = cell.saturation.as_ref()?;
-    if let Some(per_s) = found.rate.as_ref().and_then(|rate| rate.rate_per_s) {
+    let saturation = cell.saturation.as_ref()?;
+    if let Some(per_s) = saturation.rate.as_ref().and_then(|rate| rate.rate_per_s) {
         return Some(Headline {
             label: "Highest sustained rate".to_owned(),
             value: rate(per_s),
             unit: "transactions/s".to_owned(),
-            detail: found.thresholds.join(" and "),
+            detail: saturation.thresholds.join(" and "),
         });
     }
-    let sessions = found.sessions.as_ref()?.saturation;
+    let sessions = saturation.sessions.as_ref()?.saturation;
     let level = cell.levels.iter().find(|level| level.level == Level::Sessions(sessions))?;
     let main = view.main_of(&level.group)?;
     Some(Headline {

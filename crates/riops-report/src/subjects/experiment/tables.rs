@@ -6,7 +6,7 @@ use super::cells::{
 use crate::effect::{IntervalColumn, change_text};
 use crate::sections::why;
 use crate::subjects::comparison::change_name;
-use crate::table::{Cell, Column, Table, number, word};
+use crate::table::{Cell, Column, Table, number_column, text_column};
 use riops_model::figure::Figure;
 use riops_model::stats::Direction;
 use riops_model::study::evaluation::{
@@ -18,8 +18,8 @@ use riops_model::units::format::{factor, joined, number_of};
 const EXPLAINED_FROM: f64 = 0.01;
 
 /// The column with the intervals of these comparisons.
-fn intervals<'a>(of: impl Iterator<Item = Option<&'a Against>>) -> IntervalColumn {
-    IntervalColumn::of(of.flatten().filter_map(|against| against.interval))
+fn intervals<'a>(comparisons: impl Iterator<Item = Option<&'a Against>>) -> IntervalColumn {
+    IntervalColumn::for_intervals(comparisons.flatten().filter_map(|against| against.interval))
 }
 
 /// Returns all tables in their order.
@@ -44,11 +44,11 @@ fn differences(view: &StudyView) -> Option<Table> {
     let [one, other] = view.cells.as_slice() else {
         return None;
     };
-    let table = Table::of("What differs", &view.differences, |change| {
+    let table = Table::from_items("What differs", &view.differences, |change| {
         [
-            (word("property"), change_name(change).into()),
-            (word(&one.name), change.a.as_str().into()),
-            (word(&other.name), change.b.as_str().into()),
+            (text_column("property"), change_name(change).into()),
+            (text_column(&one.name), change.a.as_str().into()),
+            (text_column(&other.name), change.b.as_str().into()),
         ]
     });
     table.filled()
@@ -57,8 +57,8 @@ fn differences(view: &StudyView) -> Option<Table> {
 /// The tables of the cells: one for each stage that is a session loop, and one for statements that ran once.
 fn cells(view: &StudyView) -> Vec<Table> {
     let is_once = |stage: usize| {
-        let mut found = view.cells.iter().filter_map(|cell| cell.group.stages.get(stage));
-        found.any(|stage| {
+        let mut stages = view.cells.iter().filter_map(|cell| cell.group.stages.get(stage));
+        stages.any(|stage| {
             stage.figure(Figure::Seconds).is_some()
                 && stage.figure(Figure::TransactionsPerS).is_none()
         })
@@ -79,40 +79,44 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
     };
     let main_of_all: Vec<Option<&FigureView>> =
         view.cells.iter().map(|cell| cell.group.figure(stage, main)).collect();
-    let values = main_of_all.iter().flatten().map(|found| found.estimate.value);
+    let values = main_of_all.iter().flatten().map(|figure| figure.estimate.value);
     let most = values.fold(f64::MIN_POSITIVE, f64::max);
-    let verdict = |of: Option<&FigureView>| verdict_text(of?.against_baseline.as_ref()?);
-    let has_verdict = main_of_all.iter().any(|of| verdict(*of).is_some());
-    let intervals = intervals(main_of_all.iter().flatten().map(|of| of.against_baseline.as_ref()));
+    let verdict = |figure: Option<&FigureView>| verdict_text(figure?.against_baseline.as_ref()?);
+    let has_verdict = main_of_all.iter().any(|figure| verdict(*figure).is_some());
+    let intervals =
+        intervals(main_of_all.iter().flatten().map(|figure| figure.against_baseline.as_ref()));
     // Once for all cells: a title depends on all of them.
-    let titled = |figure: Figure| (figure, number(figure_title(view, stage, figure)));
+    let titled = |figure: Figure| (figure, number_column(figure_title(view, stage, figure)));
     let figures: Vec<(Figure, Column)> =
         shown_figures(view, stage).into_iter().map(titled).collect();
     let has_equal_runs = have_equal_runs(view);
     let cells = view.cells.iter().zip(main_of_all).enumerate();
-    Table::of(title, cells, |(at, (cell, of_main))| {
+    Table::from_items(title, cells, |(at, (cell, of_main))| {
         let mut row = settings(view, cell);
         if !has_equal_runs {
-            row.push((number("runs"), runs_text(&cell.group).into()));
+            row.push((number_column("runs"), runs_text(&cell.group).into()));
         }
         for (figure, column) in &figures {
             let (figure, column) = (*figure, column.clone());
-            let found = cell.group.figure(stage, figure);
+            let measured = cell.group.figure(stage, figure);
             if figure == main {
                 let bar = |value| Cell::from(main.text(value)).with_bar(value / most);
-                row.push((column, or_empty(found.map(|found| bar(found.estimate.value)))));
-                let reach = found.and_then(|found| reach(&found.estimate));
-                row.push((number("±").optional(), or_empty(reach)));
+                row.push((column, or_empty(measured.map(|measured| bar(measured.estimate.value)))));
+                let reach = measured.and_then(|measured| reach(&measured.estimate));
+                row.push((number_column("±").optional(), or_empty(reach)));
             } else {
                 let is_optional = figure == Figure::StatementsPerS;
                 let column = if is_optional { column.optional() } else { column };
-                row.push((column, or_empty(found.map(FigureView::text))));
+                row.push((column, or_empty(measured.map(FigureView::text))));
             }
         }
         row.extend(against_baseline(view, at, main, of_main, &intervals));
         let marks = if is_main { marks(view, at, cell) } else { Vec::new() };
         let words = verdict(of_main).map(str::to_owned).into_iter().chain(marks);
-        row.push((word(if has_verdict { "verdict" } else { "" }), joined(words, ", ").into()));
+        row.push((
+            text_column(if has_verdict { "verdict" } else { "" }),
+            joined(words, ", ").into(),
+        ));
         row
     })
 }
@@ -122,7 +126,7 @@ fn costs(view: &StudyView) -> Option<Table> {
     let stage = view.main_stage;
     let is_counted = |figure: &Figure| {
         let mut values = view.cells.iter().filter_map(|cell| cell.group.figure(stage, *figure));
-        values.any(|found| found.estimate.value != 0.0)
+        values.any(|measured| measured.estimate.value != 0.0)
     };
     let figures: Vec<Figure> = Figure::costs().filter(is_counted).collect();
     if figures.is_empty() {
@@ -131,8 +135,8 @@ fn costs(view: &StudyView) -> Option<Table> {
     let cells = view.cells.iter().filter(|cell| !cell.group.stages.is_empty());
     let cells: Vec<&CellView> = cells.collect();
     let compared = cells.iter().flat_map(|cell| {
-        let each = figures.iter().map(|figure| cell.group.figure(stage, *figure));
-        each.map(|found| found.and_then(|found| found.against_baseline.as_ref()))
+        let of_cell = figures.iter().map(|figure| cell.group.figure(stage, *figure));
+        of_cell.map(|measured| measured.and_then(|measured| measured.against_baseline.as_ref()))
     });
     let intervals = intervals(compared);
     let change = |against: &Against| match against.interval {
@@ -142,29 +146,30 @@ fn costs(view: &StudyView) -> Option<Table> {
     let title = "Cost per transaction";
     // With more than two cells, each cell is a row.
     if cells.len() > 2 {
-        let table = Table::of(title, &view.cells, |cell| {
+        let table = Table::from_items(title, &view.cells, |cell| {
             let mut row = settings(view, cell);
             row.extend(figures.iter().map(|&figure| {
-                let text = cell.group.figure(stage, figure).map(|found| {
-                    let change = found.against_baseline.as_ref().map(change);
+                let text = cell.group.figure(stage, figure).map(|measured| {
+                    let change = measured.against_baseline.as_ref().map(change);
                     let change = change.map_or_else(String::new, |change| format!(" ({change})"));
-                    format!("{}{change}", found.text())
+                    format!("{}{change}", measured.text())
                 });
-                (number(figure.name()).optional(), or_empty(text))
+                (number_column(figure.name()).optional(), or_empty(text))
             }));
             row
         });
         return Some(table.with_note(format!("in parentheses: change, {}", intervals.title)));
     }
     let change_title = format!("change, {}", intervals.title);
-    Some(Table::of(title, figures, |figure| {
-        let found = || cells.iter().map(|cell| (cell, cell.group.figure(stage, figure)));
-        let against = found().find_map(|(_, each)| each?.against_baseline.as_ref());
-        let values =
-            found().map(|(cell, each)| (number(&cell.name), each.map(FigureView::text).into()));
-        let mut row = vec![(word("cost"), figure.name().into())];
+    Some(Table::from_items(title, figures, |figure| {
+        let by_cell = || cells.iter().map(|cell| (cell, cell.group.figure(stage, figure)));
+        let against = by_cell().find_map(|(_, measured)| measured?.against_baseline.as_ref());
+        let values = by_cell().map(|(cell, measured)| {
+            (number_column(&cell.name), measured.map(FigureView::text).into())
+        });
+        let mut row = vec![(text_column("cost"), figure.name().into())];
         row.extend(values);
-        row.push((number(&change_title), against.map(change).into()));
+        row.push((number_column(&change_title), against.map(change).into()));
         row
     }))
 }
@@ -209,28 +214,31 @@ fn against_baseline(
     view: &StudyView,
     at: usize,
     main: Figure,
-    found: Option<&FigureView>,
+    measured: Option<&FigureView>,
     intervals: &IntervalColumn,
 ) -> Vec<(Column, Cell)> {
     let Some(baseline) = view.baseline.filter(|_| view.cells.len() > 1) else {
         return Vec::new();
     };
-    let against = found.and_then(|found| found.against_baseline.as_ref());
+    let against = measured.and_then(|measured| measured.against_baseline.as_ref());
     // How many times as fast: the inverse of a duration.
     let speed = |against: &Against| match main.direction() {
         Direction::HigherIsBetter => against.ratio,
         Direction::LowerIsBetter => 1.0 / against.ratio.max(f64::MIN_POSITIVE),
     };
-    let of_baseline = found.filter(|_| at == baseline).map(|_| 1.0);
+    let of_baseline = measured.filter(|_| at == baseline).map(|_| 1.0);
     let times = against.map(speed).or(of_baseline).map(|times| format!("{}x", factor(times)));
     let interval_of = against.and_then(|against| against.interval);
     vec![
-        (number("factor"), or_empty(times)),
+        (number_column("factor"), or_empty(times)),
         (
-            number("vs. baseline").optional(),
+            number_column("vs. baseline").optional(),
             or_empty(against.map(|against| change_text(against.ratio))),
         ),
-        (intervals.column().optional(), or_empty(interval_of.map(|of| intervals.text(of)))),
+        (
+            intervals.column().optional(),
+            or_empty(interval_of.map(|interval| intervals.text(interval))),
+        ),
     ]
 }
 
@@ -251,22 +259,25 @@ fn marks(view: &StudyView, at: usize, cell: &CellView) -> Vec<String> {
 fn have_equal_runs(view: &StudyView) -> bool {
     let mut counts = view.groups().map(|group| group.runs);
     let first = counts.next().unwrap_or_default();
-    first.failed + first.invalid == 0 && counts.all(|each| each == first)
+    first.failed + first.invalid == 0 && counts.all(|runs| runs == first)
 }
 
 fn summary(view: &StudyView, improvement: &Improvement) -> Table {
     let [from, to] = differing_names(view, improvement.from, improvement.to);
     let intervals = intervals(improvement.rows.iter().map(|row| row.against.as_ref()));
-    let table = Table::of("Improvement", &improvement.rows, |row| {
+    let table = Table::from_items("Improvement", &improvement.rows, |row| {
         let against = row.against.as_ref();
         let interval_of = against.and_then(|against| against.interval);
         [
-            (word("figure"), figure_title(view, view.main_stage, row.figure).into()),
-            (number(&from), row.figure.text(row.from).into()),
-            (number(&to), row.figure.text(row.to).into()),
-            (number("change"), row.text.as_str().into()),
-            (intervals.column().optional(), interval_of.map(|of| intervals.text(of)).into()),
-            (word("verdict"), against.and_then(verdict_text).into()),
+            (text_column("figure"), figure_title(view, view.main_stage, row.figure).into()),
+            (number_column(&from), row.figure.text(row.from).into()),
+            (number_column(&to), row.figure.text(row.to).into()),
+            (number_column("change"), row.text.as_str().into()),
+            (
+                intervals.column().optional(),
+                interval_of.map(|interval| intervals.text(interval)).into(),
+            ),
+            (text_column("verdict"), against.and_then(verdict_text).into()),
         ]
     });
     Table { note: summary_note(improvement, view.ab.is_some()), ..table }
@@ -318,15 +329,18 @@ fn axis_effect(view: &StudyView, effect: &AxisEffect) -> Table {
         let change = against.map(|against| change_text(against.ratio));
         let interval_of = against.and_then(|against| against.interval);
         [
-            (number(title), if is_first { "reference".into() } else { change.into() }),
-            (intervals.column().optional(), interval_of.map(|of| intervals.text(of)).into()),
-            (word("verdict"), against.and_then(verdict_text).into()),
+            (number_column(title), if is_first { "reference".into() } else { change.into() }),
+            (
+                intervals.column().optional(),
+                interval_of.map(|interval| intervals.text(interval)).into(),
+            ),
+            (text_column("verdict"), against.and_then(verdict_text).into()),
         ]
     };
     let has_latency = effect.values.iter().any(|value| value.latency.is_some());
     let (title, values) = (format!("Effect of {}", effect.axis), effect.values.iter().enumerate());
-    let table = Table::of(title, values, |(at, value)| {
-        let mut row = vec![(word(&effect.axis), value.value.as_str().into())];
+    let table = Table::from_items(title, values, |(at, value)| {
+        let mut row = vec![(text_column(&effect.axis), value.value.as_str().into())];
         row.extend(cells(&main, value.main.as_ref(), at == 0));
         row.extend(cells("p95", value.latency.as_ref(), at == 0 && has_latency));
         row

@@ -50,7 +50,7 @@ fn the_text_of_a_sweep_with_failures() {
 fn the_frontier_has_the_cells_that_no_other_one_beats() {
     let study = example::instances(["0.36 USD/h", "0.90 USD/h", "0.50 USD/h"]);
     let table = frontier::table(&view(&study)).unwrap();
-    let column = |name: &str| table.columns.iter().position(|each| each.title == name).unwrap();
+    let column = |name: &str| table.columns.iter().position(|column| column.title == name).unwrap();
     let texts = |name: &str| -> Vec<&str> {
         table.rows.iter().map(|row| row[column(name)].text()).collect()
     };
@@ -64,8 +64,10 @@ fn the_frontier_has_the_cells_that_no_other_one_beats() {
     let chart = frontier::chart(&view(&study)).unwrap();
     assert!(chart.summary.starts_with("2 of 3 cells"), "{}", chart.summary);
     let Content::Points { series, .. } = chart.plot.content else { panic!() };
-    let counts: Vec<_> =
-        series.iter().map(|each| (each.label.as_str(), each.points.len())).collect();
+    let counts: Vec<_> = series
+        .iter()
+        .map(|one_series| (one_series.label.as_str(), one_series.points.len()))
+        .collect();
     assert_eq!(counts, [("on the frontier", 2), ("beaten", 1)]);
 }
 
@@ -164,11 +166,11 @@ fn the_effect_of_an_axis_is_the_geometric_mean_over_the_other_settings() {
     let [sessions, batch] = view.effects.as_slice() else { panic!("{:?}", view.effects) };
     assert_eq!((sessions.axis.as_str(), sessions.combinations), ("sessions", 6));
     assert_eq!((batch.values.len(), batch.combinations), (6, 2));
-    let found = sessions.values[1].main.as_ref().unwrap();
+    let effect = sessions.values[1].main.as_ref().unwrap();
     let value = |at: usize| view.main_of(&view.cells[at].group).unwrap().estimate.value;
     let logs: f64 = (0..6).map(|at| (value(at + 6) / value(at)).ln()).sum();
-    assert!((found.ratio / (logs / 6.0).exp() - 1.0).abs() < 0.001, "{found:?}");
-    assert_eq!(found.outcome, Some(Outcome::Faster));
+    assert!((effect.ratio / (logs / 6.0).exp() - 1.0).abs() < 0.001, "{effect:?}");
+    assert_eq!(effect.outcome, Some(Outcome::Faster));
 }
 
 #[test]
@@ -197,7 +199,7 @@ fn the_fitted_law_is_drawn_with_its_band_and_its_marks() {
     let view = view(&example::saturation(Search::Sessions));
     let chart = &charts::charts(&view)[0];
     let Content::Points { series, .. } = &chart.plot.content else { panic!() };
-    let law = series.iter().find(|each| each.style == PointStyle::Band).unwrap();
+    let law = series.iter().find(|one_series| one_series.style == PointStyle::Band).unwrap();
     assert!(law.points.len() > 20 && law.points.iter().all(|point| point.interval.is_some()));
     let marks: Vec<&str> = chart.plot.marks.iter().map(|mark| mark.label.as_str()).collect();
     assert_eq!(marks, ["knee", "N90", "saturation", "peak"]);
@@ -205,16 +207,16 @@ fn the_fitted_law_is_drawn_with_its_band_and_its_marks() {
 
 #[test]
 fn a_law_that_the_measurements_do_not_follow_has_no_figures_in_the_conclusion() {
-    let mut found = view(&example::saturation(Search::Sessions));
+    let mut result = view(&example::saturation(Search::Sessions));
     let lines = |view: &StudyView| text(view, 200);
     let reliable = "the measurements follow the law: reliable up to 128 sessions";
-    assert!(lines(&found).contains(reliable), "{}", lines(&found));
+    assert!(lines(&result).contains(reliable), "{}", lines(&result));
     assert!(
-        lines(&found).contains("at 9,268 TPS, which are below the 10,297 TPS of the closed loop")
+        lines(&result).contains("at 9,268 TPS, which are below the 10,297 TPS of the closed loop")
     );
-    let of_sessions = found.cells[0].saturation.as_mut().unwrap().sessions.as_mut().unwrap();
+    let of_sessions = result.cells[0].saturation.as_mut().unwrap().sessions.as_mut().unwrap();
     of_sessions.law.as_mut().unwrap().residuals = ResidualCheck::Outlier { n: 8.0, ratio: 1.5 };
-    let shown = lines(&found);
+    let shown = lines(&result);
     assert!(!shown.contains("  law          knee"), "{shown}");
     assert!(shown.contains("the fitted curve; its figures are not reliable"), "{shown}");
 }
@@ -229,7 +231,7 @@ fn cells_that_miss_a_threshold_are_not_the_best() {
 }
 
 #[test]
-fn a_change_that_is_not_that_of_the_values_is_explained() {
+fn explains_a_change_that_differs_from_the_ratio_of_the_values() {
     let mut view = view(&example::ab(4, 1.1));
     let note = "the changes are computed from geometric means within blocks";
     let one_line = |view: &StudyView| text(view, 200).replace('\n', " ");
@@ -240,38 +242,38 @@ fn a_change_that_is_not_that_of_the_values_is_explained() {
 
 #[test]
 fn headlines_show_no_effect_of_an_inconclusive_comparison() {
-    let mut found = view(&example::ab(4, 1.1));
-    assert!(headline(&found).unwrap().value.starts_with('+'));
-    let main = found.main;
-    let stage = &mut found.cells[1].group.stages[0];
-    let figure = stage.figures.iter_mut().find(|each| each.figure == main).unwrap();
+    let mut result = view(&example::ab(4, 1.1));
+    assert!(headline(&result).unwrap().value.starts_with('+'));
+    let main = result.main;
+    let stage = &mut result.cells[1].group.stages[0];
+    let figure = stage.figures.iter_mut().find(|figure| figure.figure == main).unwrap();
     let against = figure.against_baseline.as_mut().unwrap();
     against.ratio = 0.863;
     against.interval = Some(RatioInterval { low: 0.7, high: 1.04, coverage: 0.95 });
     against.outcome = Some(Outcome::Inconclusive);
     let against = against.clone();
-    let row = found.improvement.as_mut().unwrap().rows.iter_mut().find(|row| row.figure == main);
+    let row = result.improvement.as_mut().unwrap().rows.iter_mut().find(|row| row.figure == main);
     row.unwrap().against = Some(against);
-    found.ab.as_mut().unwrap().verdict = Some(Outcome::Inconclusive);
-    let line = text(&found, 200);
+    result.ab.as_mut().unwrap().verdict = Some(Outcome::Inconclusive);
+    let line = text(&result, 200);
     let line = line.lines().find(|line| line.contains("  verdict  ")).unwrap();
     assert!(line.ends_with("inconclusive: rows/s may differ by -30.0% to +4.0%"), "{line}");
-    let shown = headline(&found).unwrap();
+    let shown = headline(&result).unwrap();
     assert_eq!((shown.value.as_str(), shown.unit.as_str()), ("inconclusive", "rows/s"));
     // The best cell of a sweep does not differ from the baseline.
-    let mut found = view(&example::nodes(4));
-    let best = found.best.unwrap();
+    let mut result = view(&example::nodes(4));
+    let best = result.best.unwrap();
     let detail = |view: &StudyView| headline(view).unwrap().detail;
-    assert!(detail(&found).ends_with("x the baseline"), "{}", detail(&found));
-    let main = found.main;
-    let alone = found.cells[best].group.figure(0, main).unwrap().against_baseline.clone().unwrap();
-    let of_all = found.best_against.as_mut().unwrap();
+    assert!(detail(&result).ends_with("x the baseline"), "{}", detail(&result));
+    let main = result.main;
+    let alone = result.cells[best].group.figure(0, main).unwrap().against_baseline.clone().unwrap();
+    let of_all = result.best_against.as_mut().unwrap();
     // The interval for the best of several cells is longer.
     let (of_one, of_best) = (alone.interval.unwrap(), of_all.interval.unwrap());
     assert!(of_best.low < of_one.low && of_best.high > of_one.high, "{of_one:?} {of_best:?}");
     of_all.outcome = Some(Outcome::Inconclusive);
     let expected = "no significant difference from the baseline";
-    assert!(detail(&found).ends_with(expected), "{}", detail(&found));
+    assert!(detail(&result).ends_with(expected), "{}", detail(&result));
 }
 
 #[test]
@@ -307,9 +309,9 @@ fn the_page_of_a_test_names_what_differs_and_is_not_green_with_disturbed_runs() 
             record.plan.sessions = 64;
         }
     }
-    let found = badge(&study);
-    assert_eq!(found.tone, Tone::Warn);
-    assert_eq!(found.text, "all runs valid, 16 of 16 disturbed");
+    let shown_badge = badge(&study);
+    assert_eq!(shown_badge.tone, Tone::Warn);
+    assert_eq!(shown_badge.text, "all runs valid, 16 of 16 disturbed");
     let shown = text(&view(&study), 200);
     for row in ["setting: shared_buffers  ", "plan: sessions  "] {
         assert!(shown.contains(row), "{row}: {shown}");
@@ -338,9 +340,9 @@ fn disturbed_runs_are_noted_with_their_cells() {
 fn an_incomplete_experiment_is_shown_as_far_as_it_is() {
     let mut study = example::nodes(6);
     study.finished.truncate(4);
-    let found = view(&study);
-    assert_eq!(found.notes[0], "incomplete: 14 runs of 18 not run yet");
-    assert!(page(&found).contains("incomplete"));
+    let result = view(&study);
+    assert_eq!(result.notes[0], "incomplete: 14 runs of 18 not run yet");
+    assert!(page(&result).contains("incomplete"));
     study.finished.clear();
     let empty = view(&study);
     assert!(charts::charts(&empty).is_empty() && text(&empty, 80).contains("0 of 18 runs"));
@@ -374,8 +376,8 @@ fn json_and_csv_have_the_figures_with_their_units_in_the_names() {
     let figure = &parsed["cells"][2]["stages"][0]["figures"][0];
     assert_eq!(figure["figure"], "transactions_per_s");
     assert_eq!(figure["against_baseline"]["outcome"], "faster");
-    for each in Figure::ALL {
-        assert_eq!(serde_json::to_value(each).unwrap(), each.as_str());
+    for entry in Figure::ALL {
+        assert_eq!(serde_json::to_value(entry).unwrap(), entry.as_str());
     }
     let csv = csv(&view).unwrap();
     let header = csv.lines().next().unwrap();
@@ -400,11 +402,12 @@ fn every_chart_becomes_an_image() {
 
 #[test]
 fn an_ab_test_draws_its_runs_and_the_latencies_of_both_variants() {
-    let found = experiment(&view(&example::ab(4, 1.1)));
-    let of_runs = found.results.charts().find(|chart| chart.id == "study-variants-0-runs").unwrap();
+    let findings = experiment(&view(&example::ab(4, 1.1)));
+    let of_runs =
+        findings.results.charts().find(|chart| chart.id == "study-variants-0-runs").unwrap();
     let Content::Points { series, .. } = &of_runs.plot.content else { panic!() };
     let runs: Vec<_> = series.iter().map(|side| (side.label.as_str(), side.points.len())).collect();
     assert_eq!(runs, [("a.toml", 8), ("b.toml", 8)]);
-    let ids: Vec<_> = found.results.charts().map(|chart| chart.id.as_str()).collect();
+    let ids: Vec<_> = findings.results.charts().map(|chart| chart.id.as_str()).collect();
     assert_eq!(ids, ["study-main", "study-variants-0-runs", "study-variants-0-percentiles"]);
 }

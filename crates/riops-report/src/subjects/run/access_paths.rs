@@ -3,7 +3,7 @@
 use super::view::{Details, Section};
 use crate::document::Document;
 use crate::paths::CheckedPath;
-use crate::table::{Table, word};
+use crate::table::{Table, text_column};
 use crate::words::{self, Words};
 use riops_model::figure::Summary;
 use riops_model::record::{AccessRecord, Record, StageRecord, moment_text};
@@ -16,16 +16,17 @@ pub(super) fn section(record: &Record, id: &str) -> Section {
 }
 
 pub(super) fn paths(record: &Record) -> Option<Table> {
-    let words = words::of(&record.plan.work);
-    let summary = Summary::of(record)?;
-    let paths =
-        CheckedPath::of(&summary.record.accesses, |expected| words.access_path(expected, record));
-    Some(Table::of("access paths", paths, |path| {
+    let words = words::for_work(&record.plan.work);
+    let summary = Summary::first_stage(record)?;
+    let paths = CheckedPath::group_accesses(&summary.record.accesses, |expected| {
+        words.access_path(expected, record)
+    });
+    Some(Table::from_items("access paths", paths, |path| {
         let checked = joined(std::iter::once(path.checked()).chain(path.unchecked()), "; ");
         [
-            (word("expected"), path.path.as_str().into()),
-            (word("found"), path.verdict().into()),
-            (word("checked"), checked.strip_prefix("checked ").unwrap_or(&checked).into()),
+            (text_column("expected"), path.path.as_str().into()),
+            (text_column("found"), path.verdict().into()),
+            (text_column("checked"), checked.strip_prefix("checked ").unwrap_or(&checked).into()),
         ]
     }))
 }
@@ -33,7 +34,7 @@ pub(super) fn paths(record: &Record) -> Option<Table> {
 /// The expected paths with their verdicts, and the plans of a path that changed.
 pub(super) fn lines(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
     let name = |expected: &str| words.access_path(expected, summary.record);
-    let paths = CheckedPath::of(&summary.record.accesses, name);
+    let paths = CheckedPath::group_accesses(&summary.record.accesses, name);
     let first = paths.first().map(CheckedPath::checked);
     let texts = paths.iter().enumerate().map(|(position, path)| {
         // Usually all paths are checked at the same moments, which are shown once.
@@ -57,18 +58,18 @@ pub(super) fn lines(document: &mut Document, summary: &Summary<'_>, words: &dyn 
 
 /// The plans of all statements, each once, with the moments at which it was found.
 fn plans(record: &Record) -> Vec<Details> {
-    let mut found: Vec<(&AccessRecord, Vec<&str>)> = Vec::new();
+    let mut plans: Vec<(&AccessRecord, Vec<&str>)> = Vec::new();
     for access in &record.accesses {
-        let known = found.iter_mut().find(|(other, _)| {
+        let known = plans.iter_mut().find(|(other, _)| {
             (&other.statement, &other.stage, &other.found, other.held, &other.error)
                 == (&access.statement, &access.stage, &access.found, access.held, &access.error)
         });
         match known {
             Some((_, moments)) => moments.push(&access.moment),
-            None => found.push((access, vec![&access.moment])),
+            None => plans.push((access, vec![&access.moment])),
         }
     }
-    found.into_iter().map(|(access, moments)| details(access, moments)).collect()
+    plans.into_iter().map(|(access, moments)| details(access, moments)).collect()
 }
 
 fn details(access: &AccessRecord, mut moments: Vec<&str>) -> Details {
@@ -95,12 +96,12 @@ fn details(access: &AccessRecord, mut moments: Vec<&str>) -> Details {
 
 /// The statements that ran once, with their plans.
 fn statements(record: &Record) -> Vec<Details> {
-    let each = |stage: &StageRecord| {
+    let details_of = |stage: &StageRecord| {
         let statement = stage.statement.as_ref()?;
         let plan = statement.plan.as_ref();
         let plan = plan.map_or_else(String::new, |plan| format!("\n\n{}", plan.outline));
         let text = format!("{}{plan}", statement.sql.trim());
         Some(Details { title: format!("{}: statement", stage.name), text, open: false })
     };
-    record.stages.iter().filter_map(each).collect()
+    record.stages.iter().filter_map(details_of).collect()
 }

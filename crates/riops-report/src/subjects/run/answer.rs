@@ -53,8 +53,8 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
     let lines = Lines { columns, ..extras.lines };
     let id = record.id.to_string();
     let stored = extras.stored.replace(&id, short_id(&id));
-    let whole = run_document(record, &Extras { stored: &stored, lines, ..*extras });
-    let (mut answer, mut unusual) = selected(whole, columns.saturating_sub(TEXT_INDENT));
+    let document = run_document(record, &Extras { stored: &stored, lines, ..*extras });
+    let (mut answer, mut unusual) = selected(document, columns.saturating_sub(TEXT_INDENT));
     // Bad news first.
     unusual.sort_by_key(|fact| fact.tone != Tone::Bad);
     let free = LINES_MAX.saturating_sub(text(&answer, lines).lines().count());
@@ -80,13 +80,13 @@ fn is_end(block: &Block) -> bool {
 }
 
 /// Returns the blocks of the answer, and the unusual facts. A line of text has this number of columns.
-fn selected(whole: Document, columns: usize) -> (Document, Vec<Unusual>) {
+fn selected(document: Document, columns: usize) -> (Document, Vec<Unusual>) {
     let (mut answer, mut unusual) = (Document::default(), Vec::new());
     let mut gaps = 0;
     let mut label = String::new();
     // The label of the main figure, unless the stages are a table.
     let mut main: Option<String> = None;
-    for block in whole.blocks {
+    for block in document.blocks {
         match block {
             Block::Title(_) => answer.blocks.push(block),
             Block::Gap => {
@@ -151,7 +151,7 @@ mod tests {
     use riops_model::plan::Method;
     use riops_model::record::{ErrorEntry, Validity, Warning, WarningKind};
 
-    fn of(record: &Record, columns: usize) -> String {
+    fn answer_text(record: &Record, columns: usize) -> String {
         let stored = format!("{} in /home/me/.local/share/riops/runs.sqlite", record.id);
         answer(record, &Extras::new(&stored, columns), true)
     }
@@ -166,7 +166,7 @@ mod tests {
         ] {
             let table = if record.stages.len() > 1 { record.stages.len() + 8 } else { 0 };
             for columns in [80, 100, usize::MAX] {
-                let text = of(&record, columns);
+                let text = answer_text(&record, columns);
                 assert!(text.lines().count() <= LINES_MAX + table, "{columns}: {text}");
                 assert!(
                     text.lines().all(|line| line.chars().count() <= columns.min(100)),
@@ -176,7 +176,7 @@ mod tests {
         }
         insta::assert_snapshot!(
             [example_record(), example_oltp(), example_load(&[Method::Copy, Method::Insert])]
-                .map(|record| of(&record, 80))
+                .map(|record| answer_text(&record, 80))
                 .join("\n")
         );
     }
@@ -196,7 +196,7 @@ mod tests {
         record.verdict.reasons =
             ["one", "two", "three", "four", "five"].map(|reason| format!("reason {reason}")).into();
         assert_eq!(record.validity(), Validity::Invalid);
-        let text = of(&record, 80);
+        let text = answer_text(&record, 80);
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
         assert!(at("NO: reason one") < at("and reason two"), "{text}");
         assert!(at("more: --details") < at("stored"), "{text}");
@@ -207,9 +207,9 @@ mod tests {
             stage: None,
             text: "the clock was set".to_owned(),
         }];
-        let of = |has_warnings| answer(&record, &Extras::new("no", 80), has_warnings);
-        assert!(of(true).contains("the clock was set"), "{}", of(true));
-        assert!(of(false).contains("NO: reason one"), "{}", of(false));
-        assert!(!of(false).contains("the clock was set"), "{}", of(false));
+        let shown = |has_warnings| answer(&record, &Extras::new("no", 80), has_warnings);
+        assert!(shown(true).contains("the clock was set"), "{}", shown(true));
+        assert!(shown(false).contains("NO: reason one"), "{}", shown(false));
+        assert!(!shown(false).contains("the clock was set"), "{}", shown(false));
     }
 }

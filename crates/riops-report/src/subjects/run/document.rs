@@ -25,11 +25,11 @@ pub fn run_text(record: &Record, stored: &str, width: usize) -> String {
 /// Returns the document of a run.
 pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     let mut document = Document::default();
-    let Some(summary) = Summary::of(record) else {
+    let Some(summary) = Summary::first_stage(record) else {
         document.title(format!("{}: nothing was measured", record.id));
         return document;
     };
-    let words = words::of(&record.plan.work);
+    let words = words::for_work(&record.plan.work);
     document.title(format!("{} · {}", words.report_title(record), summary.target()));
     document.gap();
     let stages = Summary::of_each(record);
@@ -74,16 +74,16 @@ pub(super) fn judgment(document: &mut Document, record: &Record, words: &dyn Wor
     mix::few_transactions(document, record);
     steadiness::steadiness(document, record, words);
     verdict(document, record, words);
-    for found in &record.thresholds {
-        let tone = (!found.held).then_some(Tone::Bad);
-        document.push_line("threshold", threshold_text(record, found), tone);
+    for threshold in &record.thresholds {
+        let tone = (!threshold.held).then_some(Tone::Bad);
+        document.push_line("threshold", threshold_text(record, threshold), tone);
     }
 }
 
 /// Writes the work, the sessions and the dataset.
 pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) {
     document.line("workload", words.work());
-    let summary = Summary::of(record);
+    let summary = Summary::first_stage(record);
     if let Some(summary) = &summary {
         document.lines("", [words.setup(summary), summary.drive()].into_iter().flatten());
     }
@@ -92,7 +92,7 @@ pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) 
     document.known("facts", joined(facts, " · "));
     if let Some(summary) = &summary {
         let prices = Figure::OF_FACTS.into_iter().filter_map(|figure| {
-            let value = figure.of(record, summary.stage)?;
+            let value = figure.value(record, summary.stage)?;
             Some(format!("{} {}", figure.text(value), figure.name()))
         });
         document.known("", joined(prices, " · "));
@@ -164,34 +164,34 @@ fn verdict(document: &mut Document, record: &Record, words: &dyn Words) {
 }
 
 /// A threshold with the measured value: `BREACHED: p99<10ms (measured 12.1 ms)`.
-pub fn threshold_text(record: &Record, found: &ThresholdRecord) -> String {
+pub fn threshold_text(record: &Record, threshold: &ThresholdRecord) -> String {
     let has_rate = record.plan.schedule != Schedule::Closed;
-    let latency = |us| bounded(duration_us(us), found.at_least);
-    let figure = match (found.found, found.threshold.metric) {
+    let latency = |us| bounded(duration_us(us), threshold.at_least);
+    let figure = match (threshold.found, threshold.threshold.metric) {
         (None, _) => "no value".to_owned(),
         (Some(us), Metric::Time(Some(LatencyKind::Service), _)) if has_rate => {
             format!("service time {}", latency(us))
         }
         (Some(us), Metric::Time(..)) if has_rate => format!("response time {}", latency(us)),
         (Some(us), Metric::Time(..)) => latency(us),
-        (Some(number), Metric::RowsPerS | Metric::TransactionsPerS | Metric::ErrorPercent) => {
-            rate(number)
+        (Some(value), Metric::RowsPerS | Metric::TransactionsPerS | Metric::ErrorPercent) => {
+            rate(value)
         }
-        (Some(value), Metric::Figure) => match Figure::required(&found.threshold) {
+        (Some(value), Metric::Figure) => match Figure::required(&threshold.threshold) {
             Ok(Some(Figure::Seconds)) => duration_us(value),
-            Ok(Some(figure)) => bounded(figure.text(value), found.at_least),
+            Ok(Some(figure)) => bounded(figure.text(value), threshold.at_least),
             Ok(None) | Err(_) => rate(value),
         },
-        (Some(number), _) => format!("{number:.0}"),
+        (Some(value), _) => format!("{value:.0}"),
     };
-    let verdict = match found.held {
+    let verdict = match threshold.held {
         true => "met",
-        false if found.is_undecided() => "UNDECIDED",
+        false if threshold.is_undecided() => "UNDECIDED",
         false => "BREACHED",
     };
-    let ended = if found.ended_run { "; ended the run" } else { "" };
-    let stage = found.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
-    format!("{verdict}: {stage}{} (measured {figure}{ended})", found.threshold)
+    let ended = if threshold.ended_run { "; ended the run" } else { "" };
+    let stage = threshold.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
+    format!("{verdict}: {stage}{} (measured {figure}{ended})", threshold.threshold)
 }
 
 /// What happened in the only stage, and what server, client and device did meanwhile.
@@ -224,7 +224,7 @@ fn next_steps(
     words: &dyn Words,
     extras: &Extras<'_>,
 ) {
-    let commands = Commands::of(summary, extras.server_options, extras.store_options);
+    let commands = Commands::new(summary, extras.server_options, extras.store_options);
     match summary.record.validity() {
         Validity::NotVerified => {}
         Validity::Valid => {

@@ -7,7 +7,7 @@ use crate::chart::lines::value_text;
 use crate::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
 use crate::histogram::Scale;
 use crate::render::png::{DrawingError, chart_png};
-use crate::table::{Table, number};
+use crate::table::{Table, number_column};
 use crate::words;
 use riops_model::figure::Summary;
 use riops_model::record::{Record, SamplePoint, SampleSet};
@@ -49,11 +49,11 @@ fn graph(record: &Record, scale: Scale) -> Option<Chart> {
 
 /// The work, the server, and when the measurement started.
 fn subtitle(record: &Record) -> String {
-    let target = Summary::of(record).map(|summary| summary.target()).unwrap_or_default();
+    let target = Summary::first_stage(record).map(|summary| summary.target()).unwrap_or_default();
     let (starts, _) = stage_starts(record);
     let started = starts.first().and_then(|(stage, _)| stage.started_at);
     let from = started.map(|at| format!(" · from {}", at.strftime("%T UTC"))).unwrap_or_default();
-    let work = words::of(&record.plan.work).work();
+    let work = words::for_work(&record.plan.work).work();
     format!("riops run {}: {work} · {target}{from}", record.workload)
 }
 
@@ -72,7 +72,7 @@ fn scatterplot(record: &Record, id: &str, scale: Scale, is_for_page: bool) -> Op
         })
     };
     let (first, ..) = sampled().next()?;
-    let unit = words::of(&record.plan.work).latency_of(first);
+    let unit = words::for_work(&record.plan.work).latency_of(first);
     let transactions: u64 = sampled().map(|(.., samples)| samples.transactions).sum();
     let points = sampled().flat_map(|(_, start_s, samples)| {
         samples.points.iter().map(move |point| (start_s + point.t_s, *point))
@@ -92,8 +92,8 @@ fn scatterplot(record: &Record, id: &str, scale: Scale, is_for_page: bool) -> Op
         "One dot per {unit}: {kind} at its end time, a color for each session. {drawn} of {all} are drawn, from {from} to {to}."
     );
     let y = match scale {
-        Scale::Linear => Axis::of("", Unit::DurationUs, AxisScale::Linear),
-        Scale::Log => Axis::of("", Unit::DurationUs, AxisScale::Log)
+        Scale::Linear => Axis::new("", Unit::DurationUs, AxisScale::Linear),
+        Scale::Log => Axis::new("", Unit::DurationUs, AxisScale::Log)
             .within(rounded(least / 1.3)..=rounded(most * 1.3)),
     };
     let content = Content::Dots { points: kept.iter().map(dot).collect() };
@@ -124,11 +124,11 @@ fn longest(kept: &[Dot]) -> Table {
     let mut longest: Vec<_> = kept.iter().collect();
     longest.sort_by(|a, b| b.1.latency_us.total_cmp(&a.1.latency_us));
     let longest = longest.into_iter().take(ROWS_MAX);
-    Table::of("longest transactions", longest, |(t_s, point)| {
+    Table::from_items("longest transactions", longest, |(t_s, point)| {
         [
-            (number("end"), value_text(*t_s, Unit::Seconds).into()),
-            (number("latency"), duration_us(point.latency_us).into()),
-            (number("session"), (point.session + 1).to_string().into()),
+            (number_column("end"), value_text(*t_s, Unit::Seconds).into()),
+            (number_column("latency"), duration_us(point.latency_us).into()),
+            (number_column("session"), (point.session + 1).to_string().into()),
         ]
     })
 }
@@ -171,9 +171,9 @@ mod tests {
         let samples =
             SampleSet { transactions, every, slot_s: 0.1, longest: 16, seconds: 10.0, points };
         let mut record = example_record();
-        let each = &mut record.stages[0].session_loop;
-        each.samples = Some(samples);
-        each.series.last_mut().unwrap().t_s = 10.0;
+        let session_loop = &mut record.stages[0].session_loop;
+        session_loop.samples = Some(samples);
+        session_loop.series.last_mut().unwrap().t_s = 10.0;
         record
     }
 
@@ -189,16 +189,16 @@ mod tests {
             let offset = (f64::from(range.end - range.start) * share).round() as i32;
             u32::try_from(range.start + offset).unwrap()
         };
-        let mut found = 0;
+        let mut colored = 0;
         for row in at(&top_bottom, y.start)..at(&top_bottom, y.end) {
             for column in at(&left_right, x.start)..at(&left_right, x.end) {
                 let start = ((row * width + column) * 3) as usize;
                 let colors = &pixels[start..start + 3];
                 let (least, most) = (colors.iter().min().unwrap(), colors.iter().max().unwrap());
-                found += usize::from(most - least > 12);
+                colored += usize::from(most - least > 12);
             }
         }
-        found
+        colored
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
     fn an_outlier_among_a_million_is_drawn() {
         let usual = (0..1_000_000u64).step_by(64);
         let mut points: Vec<_> =
-            usual.map(|number| point((number % 3) as u32, number * 10_000, MS)).collect();
+            usual.map(|position| point((position % 3) as u32, position * 10_000, MS)).collect();
         let outlier = point(0, 543_211 * 10_000, 900 * MS);
         points.push(SamplePoint { extreme: true, ..outlier });
         let record = with(64, points);
@@ -264,11 +264,12 @@ mod tests {
 
     #[test]
     fn many_transactions_are_thinned_but_the_longest_stay() {
-        let point = |number: u32, latency_us: f64, extreme| {
-            (f64::from(number), SamplePoint { t_s: 0.0, latency_us, session: 0, extreme })
+        let point = |position: u32, latency_us: f64, extreme| {
+            (f64::from(position), SamplePoint { t_s: 0.0, latency_us, session: 0, extreme })
         };
-        let regular = (0..100_000).map(|number| point(number, 100.0, false));
-        let extremes = (0..30_000).map(|number| point(number, 1_000.0 + f64::from(number), true));
+        let regular = (0..100_000).map(|position| point(position, 100.0, false));
+        let extremes =
+            (0..30_000).map(|position| point(position, 1_000.0 + f64::from(position), true));
         let kept = selected(regular.chain(extremes).collect());
         assert!((DOTS_MAX / 2..=DOTS_MAX).contains(&kept.len()), "{}", kept.len());
         let longest = kept.iter().filter(|(_, point)| point.latency_us >= 29_000.0).count();

@@ -3,7 +3,7 @@
 use super::series::{kind, marks, stage_starts};
 use crate::chart::lines::value_text;
 use crate::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
-use crate::table::{Cell, Table, number};
+use crate::table::{Cell, Table, number_column};
 use riops_model::record::{HeatmapRecord, Record, StageRecord};
 use riops_model::units::format::{count, duration_us};
 
@@ -15,8 +15,11 @@ const COLUMNS_MAX: usize = 12;
 
 /// Returns the stored heatmap of a stage, or a heatmap of its samples.
 fn heatmap_of(stage: &StageRecord) -> Option<HeatmapRecord> {
-    let each = &stage.session_loop;
-    each.latency_heatmap.clone().or_else(|| Some(HeatmapRecord::of_samples(each.samples.as_ref()?)))
+    let session_loop = &stage.session_loop;
+    session_loop
+        .latency_heatmap
+        .clone()
+        .or_else(|| Some(HeatmapRecord::of_samples(session_loop.samples.as_ref()?)))
 }
 
 /// The stages of a heatmap on one time axis.
@@ -27,17 +30,18 @@ struct Grid {
 }
 
 impl Grid {
-    fn add(&mut self, found: &HeatmapRecord, start_s: f64, seconds: f64) {
+    fn add(&mut self, heatmap: &HeatmapRecord, start_s: f64, seconds: f64) {
         let end_s = start_s + seconds;
         if self.slots.is_empty() {
             self.slots.push(start_s);
         }
-        for (number, slot) in found.slots.iter().enumerate() {
+        for (slot_index, slot) in heatmap.slots.iter().enumerate() {
             let position = self.slots.len() - 1;
             let first = slot.first_class.clamp(-CLASS_MAX, CLASS_MAX);
             let classes = (first..CLASS_MAX).zip(&slot.counts).filter(|(_, count)| **count > 0);
             self.cells.extend(classes.map(|(class, &count)| (position, class, count)));
-            self.slots.push(rounded((start_s + (number + 1) as f64 * found.slot_s).min(end_s)));
+            self.slots
+                .push(rounded((start_s + (slot_index + 1) as f64 * heatmap.slot_s).min(end_s)));
         }
     }
 }
@@ -47,12 +51,14 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
     let mut grid = Grid::default();
     let mut classes_per_decade = None;
     for &(stage, start_s) in &starts {
-        let Some(found) = heatmap_of(stage) else {
+        let Some(heatmap) = heatmap_of(stage) else {
             continue;
         };
         // Slots of different classes have no common grid.
-        if *classes_per_decade.get_or_insert(found.classes_per_decade) == found.classes_per_decade {
-            grid.add(&found, start_s, stage.session_loop.series.last()?.t_s);
+        if *classes_per_decade.get_or_insert(heatmap.classes_per_decade)
+            == heatmap.classes_per_decade
+        {
+            grid.add(&heatmap, start_s, stage.session_loop.series.last()?.t_s);
         }
     }
     let per_decade = f64::from(classes_per_decade?.max(1));
@@ -71,7 +77,7 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
         "Number of transactions by time and {kind}; more contrast means more. {total} transactions, between {from} and {to}."
     );
     let axes =
-        [Axis::time(end_s), Axis::of("", Unit::DurationUs, AxisScale::Log).within(low..=high)];
+        [Axis::time(end_s), Axis::new("", Unit::DurationUs, AxisScale::Log).within(low..=high)];
     let content = Content::Heatmap { slots: grid.slots, bounds, cells };
     let chart = Chart::new(format!("{id}-heatmap"), "Latency heatmap", summary, axes, content);
     Some(chart.with_marks(marks(&starts)).with_table(table))
@@ -88,13 +94,12 @@ fn heatmap_table(slots: &[f64], bounds: &[f64], cells: &[(usize, usize, u64)]) -
             *sum += count;
         }
     }
-    let table = Table::of("latency heatmap", sums.iter().enumerate(), |(group, sums)| {
+    let table = Table::from_items("latency heatmap", sums.iter().enumerate(), |(group, sums)| {
         let end = slots.get(((group + 1) * tall).min(slot_count)).copied().unwrap_or_default();
-        let counts =
-            bounds.iter().step_by(wide).zip(sums).map(|(us, sum)| {
-                (number(format!("from {}", duration_us(*us))), count(*sum).into())
-            });
-        let time = (number("until"), Cell::from(value_text(end, Unit::Seconds)));
+        let counts = bounds.iter().step_by(wide).zip(sums).map(|(us, sum)| {
+            (number_column(format!("from {}", duration_us(*us))), count(*sum).into())
+        });
+        let time = (number_column("until"), Cell::from(value_text(end, Unit::Seconds)));
         std::iter::once(time).chain(counts).collect::<Vec<_>>()
     });
     table.with_note(

@@ -16,15 +16,15 @@ use riops_model::units::format::bytes_text;
 pub(super) fn view(
     record: &Record,
     id: String,
-    number: Option<usize>,
+    position: Option<usize>,
     sections: Vec<Section>,
 ) -> RunView {
-    let words = words::of(&record.plan.work);
-    let summary = Summary::of(record);
+    let words = words::for_work(&record.plan.work);
+    let summary = Summary::first_stage(record);
     RunView {
         id,
-        number,
-        title: title(record, number),
+        number: position,
+        title: title(record, position),
         badge: badge(record.validity(), record.status.as_str(), &record.marks().join(", ")),
         target: summary.as_ref().map(Summary::target).unwrap_or_default(),
         setup: summary.and_then(|summary| words.setup(&summary)).unwrap_or_default(),
@@ -37,11 +37,11 @@ pub(super) fn view(
 }
 
 /// Returns the title of a run.
-pub(super) fn title(record: &Record, number: Option<usize>) -> String {
-    let number = number.map_or_else(String::new, |number| format!("Run {number}: "));
+pub(super) fn title(record: &Record, position: Option<usize>) -> String {
+    let prefix = position.map_or_else(String::new, |position| format!("Run {position}: "));
     match &record.label {
-        Some(label) => format!("{number}{} · {label}", record.workload),
-        None => format!("{number}{}", record.workload),
+        Some(label) => format!("{prefix}{} · {label}", record.workload),
+        None => format!("{prefix}{}", record.workload),
     }
 }
 
@@ -50,11 +50,11 @@ fn tiles(record: &Record) -> Vec<Tile> {
     let [stage] = record.stages.as_slice() else {
         return Vec::new();
     };
-    let each = &stage.session_loop;
-    let kind = if each.response_us.is_some() { "response " } else { "" };
-    let shown = Statistic::percentiles().filter(|each| each.percent != Some(95.0));
+    let session_loop = &stage.session_loop;
+    let kind = if session_loop.response_us.is_some() { "response " } else { "" };
+    let shown = Statistic::percentiles().filter(|statistic| statistic.percent != Some(95.0));
     let tile = |statistic: &Statistic| {
-        let value = statistic_text(statistic, each.latency_us()?)?;
+        let value = statistic_text(statistic, session_loop.latency_us()?)?;
         Some(Tile { label: format!("{kind}{}", statistic.name), value })
     };
     shown.filter_map(tile).collect()
@@ -81,16 +81,16 @@ fn verdict(document: &mut Document, record: &Record, words: &dyn Words) {
 /// Returns what ran, on which server, on which machine.
 pub(super) fn environment(record: &Record) -> Vec<Group> {
     let run = facts(|document| {
-        what(document, record, words::of(&record.plan.work));
+        what(document, record, words::for_work(&record.plan.work));
         names(document, record);
         if record.plan.seed > 0 {
             document.line("seed", record.plan.seed.to_string());
         }
     });
     let groups = [
-        Group::of("Run", run),
-        Group::of("Server", facts(|document| server(document, record))),
-        Group::of("Client machine", facts(|document| machine(document, record))),
+        Group::from_facts("Run", run),
+        Group::from_facts("Server", facts(|document| server(document, record))),
+        Group::from_facts("Client machine", facts(|document| machine(document, record))),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -24,7 +24,7 @@ use crate::sections::{
     agents, bottleneck, cost, database, failures, nodes, operations, proof, queries, sessions,
     sources, statements, time, waits, window,
 };
-use crate::table::{Table, word};
+use crate::table::{Table, text_column};
 use crate::words;
 use riops_model::figure::Summary;
 use riops_model::record::Record;
@@ -59,8 +59,8 @@ pub fn html_in(
     records: &[Record],
     comparison: Option<&Findings>,
 ) -> Result<String, minijinja::Error> {
-    let (comparison, whole) = parts(records, comparison);
-    let runs = whole.iter().enumerate();
+    let (comparison, detailed) = parts(records, comparison);
+    let runs = detailed.iter().enumerate();
     let runs = runs.map(|(position, record)| view(record, position, records.len())).collect();
     let page = Page { layout, comparison, runs };
     environment()?.get_template("report.html")?.render(Value::from(Serde(page)))
@@ -70,19 +70,19 @@ pub fn html_in(
 /// figures are shown side by side.
 pub fn markdown(records: &[Record], comparison: Option<&Findings>) -> String {
     let mut text = format!("## {}\n", escaped(&title(records)));
-    let (comparison, whole) = parts(records, comparison);
+    let (comparison, detailed) = parts(records, comparison);
     if let Some(comparison) = &comparison {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "\n### {}", escaped(&comparison.title));
         add_findings(&mut text, comparison);
     }
-    for (position, record) in whole.iter().enumerate() {
+    for (position, record) in detailed.iter().enumerate() {
         let view = view(record, position, records.len());
         summary(&mut text, &view, records.len() > 1);
         let counted = [failures::steps_table(record), failures::errors_table(record)];
         let tables = access_paths::paths(record).into_iter().chain(result_tables(record));
-        for found in tables.chain(counted).filter_map(Table::filled) {
-            table(&mut text, &found);
+        for filled in tables.chain(counted).filter_map(Table::filled) {
+            table(&mut text, &filled);
         }
     }
     text
@@ -172,24 +172,27 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
 /// All recorded settings of the server.
 fn settings(record: &Record) -> Option<Table> {
     let row = |(name, value): (&String, &String)| {
-        [(word("setting"), name.as_str().into()), (word("value"), value.as_str().into())]
+        [
+            (text_column("setting"), name.as_str().into()),
+            (text_column("value"), value.as_str().into()),
+        ]
     };
-    Table::of("server settings", &record.target.settings, row).filled()
+    Table::from_items("server settings", &record.target.settings, row).filled()
 }
 
 /// The tables of the main result. The first screen has the lines of a single stage.
 fn result_tables(record: &Record) -> Vec<Table> {
     let mut results = Document::default();
-    words::of(&record.plan.work).results(&mut results, record);
+    words::for_work(&record.plan.work).results(&mut results, record);
     results.tables().cloned().collect()
 }
 
 fn results(record: &Record, id: &str) -> Section {
-    let section = Section::of(id, "Results", |document| {
+    let section = Section::with_document(id, "Results", |document| {
         for table in result_tables(record) {
             document.table(table);
         }
-        words::of(&record.plan.work).details(document, record);
+        words::for_work(&record.plan.work).details(document, record);
     });
     let counted =
         [failures::steps_table(record), operations::table(record), proof::checks_table(record)];
@@ -209,7 +212,7 @@ fn of_single(
     title: &'static str,
     write: impl FnOnce(&mut Document, &Summary<'_>),
 ) -> Section {
-    Section::of(id, title, |document| {
+    Section::with_document(id, title, |document| {
         if let [stage] = record.stages.as_slice() {
             write(document, &Summary { record, stage });
         }
@@ -222,7 +225,7 @@ fn errors(record: &Record, id: &str) -> Section {
         if summary.stage.session_loop.errors.is_empty() {
             failures::failures(document, summary);
         }
-        words::of(&record.plan.work).contention(document, summary);
+        words::for_work(&record.plan.work).contention(document, summary);
         failures::late(document, summary.stage);
         failures::drained(document, summary.stage);
     });
@@ -243,7 +246,7 @@ fn machine(record: &Record, id: &str) -> Section {
 
 fn profile(record: &Record, id: &str) -> Section {
     let profiles = || record.stages.iter().filter_map(|stage| stage.profile.as_ref());
-    Section::of(id, "CPU profile", |document| {
+    Section::with_document(id, "CPU profile", |document| {
         profiles().filter_map(flame::table).for_each(|table| document.table(table));
         profiles().filter_map(flame::flame).for_each(|flame| document.flame(flame));
     })
@@ -251,7 +254,7 @@ fn profile(record: &Record, id: &str) -> Section {
 
 fn sessions(record: &Record, id: &str) -> Section {
     let section = of_single(record, id, "Totals and sessions", |document, summary| {
-        words::of(&record.plan.work).totals(document, summary);
+        words::for_work(&record.plan.work).totals(document, summary);
     });
     Section { folded: sessions::table(record).filled().into_iter().collect(), ..section }
 }

@@ -3,7 +3,7 @@
 
 use crate::chart::lines::{Lines, line, percentile_text};
 use crate::chart::{Axis, AxisScale, Chart, Series, Unit};
-use crate::table::{Table, number};
+use crate::table::{Table, number_column};
 use riops_model::record::{Histogram, Record, StoredHistogram};
 use riops_model::units::format::{duration_us, joined};
 
@@ -21,20 +21,20 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
     let several =
         record.stages.iter().filter(|stage| stage.session_loop.histogram.is_some()).count() > 1;
     for stage in &record.stages {
-        let each = &stage.session_loop;
+        let session_loop = &stage.session_loop;
         let mut add = |label: String, stored: Option<&StoredHistogram>| {
             let decoded = stored.and_then(|stored| stored.decode().ok());
-            curves.extend(decoded.map(|found| (label, found)));
+            curves.extend(decoded.map(|histogram| (label, histogram)));
         };
         if several {
-            add(stage.name.clone(), each.latency_histogram());
+            add(stage.name.clone(), session_loop.latency_histogram());
         } else {
             let service =
-                if each.response_histogram.is_some() { "service time" } else { "latency" };
-            add("response time".to_owned(), each.response_histogram.as_ref());
-            add(service.to_owned(), each.histogram.as_ref());
-            if each.operations.len() > 1 {
-                for operation in &each.operations {
+                if session_loop.response_histogram.is_some() { "service time" } else { "latency" };
+            add("response time".to_owned(), session_loop.response_histogram.as_ref());
+            add(service.to_owned(), session_loop.histogram.as_ref());
+            if session_loop.operations.len() > 1 {
+                for operation in &session_loop.operations {
                     add(format!("{} (service time)", operation.name), operation.histogram.as_ref());
                 }
             }
@@ -67,8 +67,8 @@ pub(in crate::subjects) fn chart_of(mut curves: Vec<Curve>, id: &str) -> Option<
     let lines = Lines {
         id: format!("{id}-percentiles"),
         title: "Latency by percentile",
-        x: Axis::of("percentile", Unit::Nines, AxisScale::Nines).within(0.0..=end),
-        y: Axis::of("", Unit::DurationUs, AxisScale::Log),
+        x: Axis::new("percentile", Unit::Nines, AxisScale::Nines).within(0.0..=end),
+        y: Axis::new("", Unit::DurationUs, AxisScale::Log),
         marks: &[],
         sync: None,
         xs: &xs,
@@ -79,8 +79,8 @@ pub(in crate::subjects) fn chart_of(mut curves: Vec<Curve>, id: &str) -> Option<
 }
 
 fn percentile_summary(curves: &[Curve]) -> String {
-    let text = |(label, of): &Curve| {
-        let values = [of.quantile(0.5), of.quantile(0.99), of.max()];
+    let text = |(label, histogram): &Curve| {
+        let values = [histogram.quantile(0.5), histogram.quantile(0.99), histogram.max()];
         let [p50, p99, max] = values.map(|latency| duration_us(latency.as_micros()));
         format!("{label}: p50 {p50}, p99 {p99}, max {max}")
     };
@@ -102,15 +102,17 @@ fn percentile_table(curves: &[Curve]) -> Table {
     let has_enough = |count: f64, quantile: Option<f64>| {
         quantile.is_none_or(|quantile| count * (1.0 - quantile) >= 1.0 - 1e-6)
     };
-    let rows = named.into_iter().map(Some).filter(|of| has_enough(most, *of)).chain([None]);
-    Table::of("latency by percentile", rows, |quantile| {
+    let rows =
+        named.into_iter().map(Some).filter(|quantile| has_enough(most, *quantile)).chain([None]);
+    Table::from_items("latency by percentile", rows, |quantile| {
         let name = quantile.map(|quantile| percentile_text(-(1.0 - quantile).log10()));
-        let values = curves.iter().map(|(label, each)| {
-            let latency = quantile.map_or_else(|| each.max(), |quantile| each.quantile(quantile));
-            let is_known = has_enough(each.count() as f64, quantile);
-            (number(label), is_known.then(|| duration_us(latency.as_micros())).into())
+        let values = curves.iter().map(|(label, histogram)| {
+            let latency =
+                quantile.map_or_else(|| histogram.max(), |quantile| histogram.quantile(quantile));
+            let is_known = has_enough(histogram.count() as f64, quantile);
+            (number_column(label), is_known.then(|| duration_us(latency.as_micros())).into())
         });
-        let name = (number("percentile"), name.unwrap_or_else(|| "max".to_owned()).into());
+        let name = (number_column("percentile"), name.unwrap_or_else(|| "max".to_owned()).into());
         std::iter::once(name).chain(values).collect::<Vec<_>>()
     })
 }

@@ -120,12 +120,12 @@ pub(super) fn marks(starts: &[(&StageRecord, f64)]) -> Vec<Mark> {
 }
 
 fn linear(label: &str, unit: Unit) -> Axis {
-    Axis::of(label, unit, AxisScale::Linear)
+    Axis::new(label, unit, AxisScale::Linear)
 }
 
 /// Returns the charts of the session loops.
 pub(super) fn of_loops(record: &Record, id: &str) -> Vec<Chart> {
-    let words = words::of(&record.plan.work);
+    let words = words::for_work(&record.plan.work);
     let timeline: Timeline<'_, Point> =
         Timeline::new(id, record, |stage| &stage.session_loop.series, |point| point.t_s);
     let (unit, counted): (_, Counted) = if words.measure().unit() == TRANSACTIONS {
@@ -184,13 +184,13 @@ fn latency(timeline: &Timeline<'_, Point>) -> Option<Chart> {
     } else {
         (LatencyKind::Service, "", "Latency")
     };
-    let statistics = Statistic::of_series().map(|each| {
-        let label = format!("{label}{}", each.name);
-        timeline.line(&label, |point| each.of_point(point, kind))
+    let statistics = Statistic::of_series().map(|statistic| {
+        let label = format!("{label}{}", statistic.name);
+        timeline.line(&label, |point| statistic.of_point(point, kind))
     });
     let service = has_response.then(|| timeline.line("service p99", |point| point.p99_us));
     let series = statistics.chain(service).collect();
-    timeline.chart("latency", title, Axis::of("", Unit::DurationUs, AxisScale::Log), series)
+    timeline.chart("latency", title, Axis::new("", Unit::DurationUs, AxisScale::Log), series)
 }
 
 /// Errors over time, if there were any.
@@ -228,21 +228,21 @@ pub(super) fn of_agents(record: &Record, id: &str) -> Vec<Chart> {
     let agents: Vec<&AgentRecord> = record.agents.iter().filter(is_kept).collect();
     let (starts, end_s) = stage_starts(record);
     let (mut xs, mut rates) = (Vec::new(), Vec::new());
-    for (number, (stage, start_s)) in starts.iter().enumerate() {
-        if number > 0 {
+    for (position, (stage, start_s)) in starts.iter().enumerate() {
+        if position > 0 {
             xs.push(start_s + GAP_S);
             rates.push(vec![None; agents.len()]);
         }
         for (at, point) in stage.session_loop.series.iter().enumerate() {
             let rate = |agent: &&AgentRecord| {
-                let of = agent.stages.get(number)?.series.get(at)?;
-                (of.seconds > 0.0).then(|| of.transactions as f64 / of.seconds)
+                let own = agent.stages.get(position)?.series.get(at)?;
+                (own.seconds > 0.0).then(|| own.transactions as f64 / own.seconds)
             };
             xs.push(start_s + point.t_s);
             rates.push(agents.iter().map(rate).collect());
         }
     }
-    let each = |(at, agent): (usize, &&AgentRecord)| {
+    let of_agent = |(at, agent): (usize, &&AgentRecord)| {
         let rate = |rates: &Vec<Option<f64>>| rates.get(at).copied().flatten();
         line(&format!("agent {}", agent.number), rates.iter().map(rate))
     };
@@ -255,7 +255,7 @@ pub(super) fn of_agents(record: &Record, id: &str) -> Vec<Chart> {
         line(label, rates.iter().map(rate))
     };
     let series = if agents.len() <= AGENTS_MAX {
-        agents.iter().enumerate().map(each).collect()
+        agents.iter().enumerate().map(of_agent).collect()
     } else {
         [("slowest agent", 0.0), ("median", 0.5), ("fastest agent", 1.0)].map(ranked).to_vec()
     };

@@ -8,7 +8,7 @@ use crate::latency::{latency_cell, statistic_text};
 use crate::paths::CheckedPath;
 use crate::setup::{badge, cpu_text};
 use crate::subjects::runs::valid_text;
-use crate::table::{Cell, Column, Table, number, word};
+use crate::table::{Cell, Column, Table, number_column, text_column};
 use crate::words;
 use riops_model::figure::{Statistic, Summary, device};
 use riops_model::record::{LatencySummary, Record};
@@ -34,23 +34,23 @@ pub(super) fn parts<'a>(
 
 /// A row for each run.
 fn list(records: &[Record]) -> Table {
-    Table::of("runs", records, |record| {
+    Table::from_items("runs", records, |record| {
         let marks = record.marks().join(", ");
         let state = badge(record.validity(), record.status.as_str(), &marks).text;
         [
-            (word("run"), short_id(&record.id.to_string()).into()),
-            (word("started (UTC)"), to_the_minute(&record.started_at.to_string()).into()),
-            (word("workload"), title(record, None).into()),
-            (word("state"), state.into()),
-            (number("result"), result(record).into()),
-            (number("p99"), latency_cell(latency(record), "p99")),
+            (text_column("run"), short_id(&record.id.to_string()).into()),
+            (text_column("started (UTC)"), to_the_minute(&record.started_at.to_string()).into()),
+            (text_column("workload"), title(record, None).into()),
+            (text_column("state"), state.into()),
+            (number_column("result"), result(record).into()),
+            (number_column("p99"), latency_cell(latency(record), "p99")),
         ]
     })
 }
 
 /// The main figure with its unit.
 fn result(record: &Record) -> String {
-    let figure = words::of(&record.plan.work).best(record);
+    let figure = words::for_work(&record.plan.work).best(record);
     format!("{} {}", figure.value, figure.unit)
 }
 
@@ -59,25 +59,25 @@ fn side_by_side(records: &[Record]) -> Option<Findings> {
     if records.len() < 2 {
         return None;
     }
-    let mut found = Findings::new("Comparison");
-    found.conclusion.line("verdict", "none: the runs are shown side by side");
+    let mut findings = Findings::new("Comparison");
+    findings.conclusion.line("verdict", "none: the runs are shown side by side");
     let tables = properties(records).into_iter().chain([figures(records)]).chain(over(records));
-    tables.for_each(|table| found.results.table(table));
-    Some(found)
+    tables.for_each(|table| findings.results.table(table));
+    Some(findings)
 }
 
 /// Returns the title of the first column, followed by the titles of the runs.
 fn head(first: &str, records: &[Record], column: fn(String) -> Column) -> Vec<Column> {
     let titles = records.iter().enumerate();
     let titles = titles.map(|(position, record)| column(title(record, Some(position + 1))));
-    std::iter::once(word(first)).chain(titles).collect()
+    std::iter::once(text_column(first)).chain(titles).collect()
 }
 
 /// A property of a run that can explain a different result.
 type Property = (&'static str, fn(&Record) -> String);
 
 const PROPERTIES: [Property; 12] = [
-    ("workload", |record| words::of(&record.plan.work).work()),
+    ("workload", |record| words::for_work(&record.plan.work).work()),
     ("dataset", |record| words::dataset_text(record).unwrap_or_default()),
     ("sessions", |record| record.plan.sessions.to_string()),
     ("workers", |record| record.plan.workers.to_string()),
@@ -92,9 +92,9 @@ const PROPERTIES: [Property; 12] = [
     ("kernel", |record| record.client.machine.kernel.clone()),
     ("riops", |record| record.client.riops_version.clone()),
     ("access paths", |record| {
-        let summary = Summary::of(record);
+        let summary = Summary::first_stage(record);
         let paths = summary
-            .map(|summary| CheckedPath::of(&summary.record.accesses, str::to_owned))
+            .map(|summary| CheckedPath::group_accesses(&summary.record.accesses, str::to_owned))
             .unwrap_or_default();
         match paths.iter().filter(|path| !path.is_held()).count() {
             0 => paths.first().map(|path| path.verdict().to_owned()).unwrap_or_default(),
@@ -105,7 +105,7 @@ const PROPERTIES: [Property; 12] = [
 
 /// What differs between the runs: properties and settings.
 fn properties(records: &[Record]) -> Option<Table> {
-    let of_all = PROPERTIES.map(|(name, of)| (name, records.iter().map(of).collect()));
+    let of_all = PROPERTIES.map(|(name, value)| (name, records.iter().map(value).collect()));
     let names: BTreeSet<&String> =
         records.iter().flat_map(|record| record.target.settings.keys()).collect();
     let settings = names.into_iter().map(|name| {
@@ -119,7 +119,7 @@ fn properties(records: &[Record]) -> Option<Table> {
         let known = values.into_iter().map(|value| Some(value).filter(|value| !value.is_empty()));
         row(name, known.collect())
     });
-    Table::new("what differs", head("property", records, word), rows).filled()
+    Table::new("what differs", head("property", records, text_column), rows).filled()
 }
 
 fn row(name: &str, values: Vec<Option<String>>) -> Vec<Cell> {
@@ -152,7 +152,7 @@ const FIGURES: [Figure; 5] = [
         Some(format!("{:.1}", device(record.stages.first()?)?.read_mb_s))
     }),
     ("bottleneck", |record| {
-        let summary = Summary::of(record).filter(|_| record.stages.len() == 1)?;
+        let summary = Summary::first_stage(record).filter(|_| record.stages.len() == 1)?;
         Some(summary.bottleneck_word().to_owned()).filter(|word| !word.is_empty())
     }),
     ("valid", |record| Some(valid_text(record.validity()).to_owned())),
@@ -164,21 +164,23 @@ fn figures(records: &[Record]) -> Table {
         Cell::from(result(record)).with_link(format!("#run-{}", position + 1))
     });
     let main = std::iter::once("result".into()).chain(main).collect();
-    let percentiles = Statistic::percentiles().filter(|each| !NOT_SHOWN.contains(&each.key));
-    let percentiles = percentiles.map(|each| {
-        let value = |record| statistic_text(each, latency(record)?);
-        (each.name, records.iter().map(value).collect())
+    let percentiles =
+        Statistic::percentiles().filter(|statistic| !NOT_SHOWN.contains(&statistic.key));
+    let percentiles = percentiles.map(|statistic| {
+        let value = |record| statistic_text(statistic, latency(record)?);
+        (statistic.name, records.iter().map(value).collect())
     });
-    let others = FIGURES.into_iter().map(|(name, of)| (name, records.iter().map(of).collect()));
+    let others =
+        FIGURES.into_iter().map(|(name, value)| (name, records.iter().map(value).collect()));
     let is_known = |(_, values): &(&str, Vec<_>)| values.iter().any(Option::is_some);
     let rows = percentiles.chain(others).filter(is_known);
     let rows = std::iter::once(main).chain(rows.map(|(name, values)| row(name, values)));
-    Table::new("figures", head("figure", records, number), rows)
+    Table::new("figures", head("figure", records, number_column), rows)
 }
 
 /// Returns the table of a workload that compares its runs.
 fn over(records: &[Record]) -> Option<Table> {
-    records.iter().find_map(|record| words::of(&record.plan.work).table_over(records))
+    records.iter().find_map(|record| words::for_work(&record.plan.work).table_over(records))
 }
 
 #[cfg(test)]
@@ -210,9 +212,9 @@ mod tests {
     #[test]
     fn many_runs_are_a_table_without_parts_of_their_own() {
         let runs = vec![example_record(); 9];
-        let (shown, whole) = parts(&runs, None);
+        let (shown, detailed) = parts(&runs, None);
         let shown = shown.unwrap();
-        assert!(whole.is_empty() && shown.title == "9 runs");
+        assert!(detailed.is_empty() && shown.title == "9 runs");
         let tables: Vec<_> = shown.results.tables().collect();
         assert_eq!((tables.len(), tables[0].rows.len()), (1, 9));
         assert_eq!(tables[0].rows[0][4].text(), "1,200,000 rows/s");

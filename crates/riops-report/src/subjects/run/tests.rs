@@ -70,19 +70,19 @@ fn the_first_screen_has_the_result_the_bottleneck_and_the_validity_in_words() {
 fn the_agents_of_a_fleet_are_drawn_over_time() {
     let drawn = |agents: u32| {
         let mut record = example_record();
-        let agent = |number: u32| {
+        let agent = |position: u32| {
             let point = |point: &Point| AgentPoint {
                 t_s: point.t_s,
                 seconds: 2.0,
-                transactions: u64::from(number + 1) * 200,
+                transactions: u64::from(position + 1) * 200,
             };
             let series = record.stages[0].session_loop.series.iter().map(point).collect();
             let stages = vec![AgentStage { series, ..AgentStage::default() }];
-            AgentRecord { number, stages, ..AgentRecord::default() }
+            AgentRecord { number: position, stages, ..AgentRecord::default() }
         };
         record.agents = (0..agents).map(agent).collect();
-        let found = charts(&record);
-        let chart = found.iter().find(|chart| chart.title == "Transactions of each agent")?;
+        let charts = charts(&record);
+        let chart = charts.iter().find(|chart| chart.title == "Transactions of each agent")?;
         let Content::Lines { series, xs } = &chart.plot.content else { panic!() };
         assert_eq!(xs.len(), record.stages[0].session_loop.series.len());
         let line = |line: &Series| (line.label.clone(), line.values[0].unwrap());
@@ -159,11 +159,11 @@ fn warnings_and_wait_events_are_on_the_page() {
 fn with_a_rate_the_page_shows_labeled_response_times_and_service_times() {
     let mut record = example_record();
     assert!(!page(&[record.clone()]).contains("response p50"));
-    let each = &mut record.stages[0].session_loop;
-    let mut response = each.service_us.clone().unwrap();
+    let session_loop = &mut record.stages[0].session_loop;
+    let mut response = session_loop.service_us.clone().unwrap();
     response.p99 = 3_100_000.0;
-    each.response_us = Some(response);
-    for point in &mut each.series {
+    session_loop.response_us = Some(response);
+    for point in &mut session_loop.series {
         point.response_p50_us = Some(2_850_000.0);
         point.response_p99_us = Some(3_100_000.0);
     }
@@ -235,13 +235,13 @@ fn texts_of_a_record_are_never_markup() {
 #[test]
 fn the_data_of_a_chart_is_json_after_escaping() {
     let page = html(&[hostile()], None).unwrap();
-    let mut found = 0;
+    let mut marked = 0;
     for part in page.split("<script type=\"application/json\"").skip(1) {
         let json = part.split_once('>').unwrap().1.split_once("</script>").unwrap().0;
         let plot: serde_json::Value = serde_json::from_str(json).unwrap();
-        found += usize::from(plot["marks"][0]["label"] == HOSTILE);
+        marked += usize::from(plot["marks"][0]["label"] == HOSTILE);
     }
-    assert!(found > 0);
+    assert!(marked > 0);
 }
 
 #[test]

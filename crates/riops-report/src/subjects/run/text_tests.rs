@@ -40,14 +40,14 @@ fn text_of_a_rows_run() {
 
 #[test]
 fn text_of_a_rows_run_with_a_rate_and_a_backlog() {
-    let mut record = with_loop(example_record(), |of| {
-        of.response_us = of.service_us.clone();
-        of.schedule = Some(ScheduleRecord {
+    let mut record = with_loop(example_record(), |session_loop| {
+        session_loop.response_us = session_loop.service_us.clone();
+        session_loop.schedule = Some(ScheduleRecord {
             intended: 20_000,
             sent: 12_000,
             waiting: 8_000,
             oldest_wait_us: 4_100_000.0,
-            start_lag_us: of.service_us.clone(),
+            start_lag_us: session_loop.service_us.clone(),
             ..ScheduleRecord::default()
         });
     });
@@ -84,8 +84,8 @@ fn text_of_a_run_with_a_changed_access_path() {
 
 #[test]
 fn text_of_a_failed_run() {
-    let mut record = with_loop(example_record(), |of| {
-        of.errors = vec![ErrorEntry {
+    let mut record = with_loop(example_record(), |session_loop| {
+        session_loop.errors = vec![ErrorEntry {
             sqlstate: "53100".to_owned(),
             count: 1,
             sample: "could not extend file \"base/5/16421\": No space left on device".to_owned(),
@@ -137,7 +137,7 @@ fn text_of_a_cbc_run() {
 #[test]
 fn with_a_rate_a_threshold_names_the_time_that_it_limits() {
     let mut record = example_record();
-    let of = |threshold: &str| riops_model::record::ThresholdRecord {
+    let judged = |threshold: &str| riops_model::record::ThresholdRecord {
         stage: None,
         threshold: threshold.parse().unwrap(),
         found: Some(2_850_000.0),
@@ -145,7 +145,7 @@ fn with_a_rate_a_threshold_names_the_time_that_it_limits() {
         held: false,
         ended_run: false,
     };
-    record.thresholds = vec![of("p99<10ms"), of("service.p99<10ms")];
+    record.thresholds = vec![judged("p99<10ms"), judged("service.p99<10ms")];
     let text = run_text(&record, STORED, usize::MAX);
     assert!(text.contains("BREACHED: p99<10ms (measured 2.85 s)"), "{text}");
     record.plan.schedule = Schedule::Constant { per_s: 500.0 };

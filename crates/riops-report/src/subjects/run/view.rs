@@ -42,7 +42,7 @@ pub(super) struct Group {
 
 impl Group {
     /// A group; `None` without facts.
-    pub(super) fn of(title: &str, facts: Vec<Fact>) -> Option<Self> {
+    pub(super) fn from_facts(title: &str, facts: Vec<Fact>) -> Option<Self> {
         (!facts.is_empty()).then(|| Self { title: title.to_owned(), facts })
     }
 }
@@ -79,7 +79,11 @@ impl Section {
     }
 
     /// Returns a section whose document `write` fills.
-    pub(super) fn of(run: &str, title: &'static str, write: impl FnOnce(&mut Document)) -> Self {
+    pub(super) fn with_document(
+        run: &str,
+        title: &'static str,
+        write: impl FnOnce(&mut Document),
+    ) -> Self {
         let mut section = Self::new(run, title);
         write(&mut section.document);
         section

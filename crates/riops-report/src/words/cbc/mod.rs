@@ -21,9 +21,9 @@ impl Words for CbcRun {
         let queries = if self.query_sessions.is_empty() {
             String::new()
         } else {
-            let each = duration_us(self.query_duration_s * 1e6);
+            let duration = duration_us(self.query_duration_s * 1e6);
             let sessions = joined(&self.query_sessions, ", ");
-            format!("; then its SELECTs with {sessions} sessions for {each} each")
+            format!("; then its SELECTs with {sessions} sessions for {duration} each")
         };
         let cooldown = match self.cooldown_s {
             0.0 => String::new(),
@@ -37,7 +37,7 @@ impl Words for CbcRun {
     }
 
     fn measure(&self) -> Measure {
-        Measure::of("SELECTs", true)
+        Measure::new("SELECTs", true)
     }
 
     fn best(&self, record: &Record) -> Headline {
@@ -59,8 +59,8 @@ impl Words for CbcRun {
                 document.line("", format!("{script}: none completed; increase --query-duration"));
             }
             let text = |error: &ErrorEntry| {
-                let number = count(error.count);
-                format!("{script}: {number} × {}: {}", error.sqlstate, error.sample)
+                let errors = count(error.count);
+                format!("{script}: {errors} × {}: {}", error.sqlstate, error.sample)
             };
             document.lines("", stage.session_loop.errors.iter().map(text));
         }
@@ -144,22 +144,22 @@ fn uncached(document: &mut Document, stage: &StageRecord, cold: bool) {
     if !CbcStep::of_key(&stage.name).is_some_and(CbcStep::is_uncached) {
         return;
     }
-    let Some(found) = Uncached::of(stage) else {
+    let Some(uncached) = Uncached::from_stage(stage) else {
         return;
     };
     let mb = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
-    let device = match found.device_bytes {
+    let device = match uncached.device_bytes {
         Some(bytes) => format!(", the device read {}", mb(bytes)),
         None => ", device reads cannot be observed".to_owned(),
     };
-    let (verdict, hint) = match found.verdict() {
+    let (verdict, hint) = match uncached.verdict() {
         Some(true) => ("uncached", ""),
         Some(false) if cold => ("CACHED", ""),
         Some(false) => ("CACHED", " (--cold empties the caches)"),
-        None if found.device_bytes.is_some() => (UNCERTAIN, " including read-ahead"),
+        None if uncached.device_bytes.is_some() => (UNCERTAIN, " including read-ahead"),
         None => (UNCERTAIN, ""),
     };
-    let (missed, bytes) = (percent(found.missed_share), mb(found.requested_bytes));
+    let (missed, bytes) = (percent(uncached.missed_share), mb(uncached.requested_bytes));
     let blocks = format!("{missed} of its blocks were not in shared buffers ({bytes})");
     document.line("caches", format!("{}: {verdict}: {blocks}{device}{hint}", stage.name));
     if let Some(state) = stage.caches.as_ref().filter(|state| !state.reached) {

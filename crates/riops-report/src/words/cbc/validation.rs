@@ -48,7 +48,7 @@ pub(super) struct Line {
 impl Line {
     /// Compares most of the I/O of a stage with the device's maximum. A SELECT only reads: concurrent writes belong to
     /// other processes. The maximum of a mixture assumes that the device alternates between reads and writes.
-    fn of(script: &'static str, device: &DeviceUse, limit: &DiskLimit) -> Self {
+    fn new(script: &'static str, device: &DeviceUse, limit: &DiskLimit) -> Self {
         let (read, write) = (device.read_mb_s, device.write_mb_s);
         let (max_read, max_write) = (limit.sequential_read.mb_s, limit.sequential_write.mb_s);
         let is_select = script.contains("select");
@@ -104,7 +104,7 @@ pub(super) fn lines(record: &Record) -> Vec<Line> {
         if stage.seconds < SECONDS_MIN {
             continue;
         }
-        let mut line = Line::of(script, device, limit);
+        let mut line = Line::new(script, device, limit);
         if line.share() < AIM_SHARE {
             line.bottleneck = bottleneck(stage, shared);
         }
@@ -129,7 +129,7 @@ pub(super) struct Time {
 
 impl Time {
     /// Returns the shares; `None` without enough samples.
-    pub(super) fn of(probes: &Sampled) -> Option<Self> {
+    pub(super) fn from_samples(probes: &Sampled) -> Option<Self> {
         let mut time = Self::default();
         for wait in &probes.waits {
             let kind = match wait.event.as_str() {
@@ -157,7 +157,7 @@ impl Time {
 /// concurrent checkpoint.
 fn bottleneck(stage: &StageRecord, shared: bool) -> Option<String> {
     let device = device(stage)?;
-    let time = stage.probes.as_ref().and_then(Time::of);
+    let time = stage.probes.as_ref().and_then(Time::from_samples);
     let running = time.filter(|time| time.cpu >= FREQUENT_SHARE).map_or_else(String::new, |time| {
         format!("; not waiting {} of the time", percent(time.cpu))
     });
@@ -210,8 +210,8 @@ fn checkpoint(stage: &StageRecord, device: &DeviceUse) -> Option<String> {
 
 /// Returns the number of scheduled and requested checkpoints during the stage.
 pub(super) fn checkpoints(stage: &StageRecord) -> u64 {
-    let found = stage.database.as_ref().and_then(|database| database.checkpoints);
-    found.map_or(0, |checkpoints| checkpoints.timed + checkpoints.requested)
+    let counted = stage.database.as_ref().and_then(|database| database.checkpoints);
+    counted.map_or(0, |checkpoints| checkpoints.timed + checkpoints.requested)
 }
 
 /// Returns the MB per second that a stage read outside shared buffers: from its plan, or from the counters of
@@ -269,7 +269,7 @@ pub(super) struct Uncached {
 }
 
 impl Uncached {
-    pub(super) fn of(stage: &StageRecord) -> Option<Self> {
+    pub(super) fn from_stage(stage: &StageRecord) -> Option<Self> {
         let buffers = stage.statement.as_ref()?.plan.as_ref()?.buffers;
         Some(Self {
             missed_share: buffers.uncached_share()?,
@@ -304,16 +304,18 @@ mod tests {
         lines(&record).into_iter().find(|line| line.script == script).unwrap()
     }
 
-    fn waits(stage: &mut StageRecord, of: &[(&str, f64)]) {
+    fn waits(stage: &mut StageRecord, shares: &[(&str, f64)]) {
         let probes = stage.probes.as_mut().unwrap();
-        probes.waits =
-            of.iter().map(|&(event, share)| WaitShare { event: event.to_owned(), share }).collect();
+        probes.waits = shares
+            .iter()
+            .map(|&(event, share)| WaitShare { event: event.to_owned(), share })
+            .collect();
     }
 
     #[test]
     fn each_script_is_validated_by_its_main_kind_of_io() {
         let mut record = example_cbc();
-        let found = |record: &Record| -> Vec<_> {
+        let rates = |record: &Record| -> Vec<_> {
             lines(record)
                 .iter()
                 .map(|line| (line.script, line.metric, line.best_mb_s, line.max_mb_s.round()))
@@ -322,7 +324,7 @@ mod tests {
         // t01-vacuum: 300/700 + 290/500 = 100.9% of the device's time. t02-index mixes 20 and 10, so its
         // maximum differs.
         assert_eq!(
-            found(&record),
+            rates(&record),
             [
                 ("t00-ctas", "write", 480.0, 500.0),
                 ("t01-vacuum", "R+W", 590.0, 585.0),
@@ -339,10 +341,10 @@ mod tests {
         let select = record.stages.iter_mut().find(|stage| stage.name == "SELECT_r").unwrap();
         let device = select.io.as_mut().and_then(|io| io.device.as_mut()).unwrap();
         (device.read_mb_s, device.write_mb_s, device.reads_per_s) = (120.0, 490.0, 15_000.0);
-        assert_eq!(found(&record)[4], ("t04-selectr", "random read", 120.0, 160.0));
+        assert_eq!(rates(&record)[4], ("t04-selectr", "random read", 120.0, 160.0));
         // Too short to distinguish from the previous stage.
         record.stages.retain(|stage| stage.name == "SELECT_u1");
-        assert_eq!(found(&record), []);
+        assert_eq!(rates(&record), []);
     }
 
     #[test]
@@ -408,16 +410,16 @@ mod tests {
     fn uncached_means_in_neither_cache_and_is_uncertain_after_read_ahead() {
         let record = example_cbc();
         let mut first = record.stages.into_iter().find(|stage| stage.name == "SELECT_u1").unwrap();
-        let found = Uncached::of(&first).unwrap();
-        assert!((found.missed_share - 0.992).abs() < 1e-9);
+        let uncached = Uncached::from_stage(&first).unwrap();
+        assert!((uncached.missed_share - 0.992).abs() < 1e-9);
         // 120 MB/s over 0.8 s, for 12,400 blocks.
-        assert!((found.device_bytes.unwrap() - 96e6).abs() < 1.0);
-        assert!(found.requested_bytes == 12_400.0 * 8192.0);
-        assert_eq!(found.verdict(), Some(true));
-        assert_eq!(Uncached { device_bytes: Some(50e6), ..found }.verdict(), Some(false));
-        assert_eq!(Uncached { device_bytes: Some(200e6), ..found }.verdict(), None);
-        assert_eq!(Uncached { missed_share: 0.5, ..found }.verdict(), Some(false));
+        assert!((uncached.device_bytes.unwrap() - 96e6).abs() < 1.0);
+        assert!(uncached.requested_bytes == 12_400.0 * 8192.0);
+        assert_eq!(uncached.verdict(), Some(true));
+        assert_eq!(Uncached { device_bytes: Some(50e6), ..uncached }.verdict(), Some(false));
+        assert_eq!(Uncached { device_bytes: Some(200e6), ..uncached }.verdict(), None);
+        assert_eq!(Uncached { missed_share: 0.5, ..uncached }.verdict(), Some(false));
         first.io = None;
-        assert_eq!(Uncached::of(&first).unwrap().verdict(), None);
+        assert_eq!(Uncached::from_stage(&first).unwrap().verdict(), None);
     }
 }

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::super::error::ImportError;
-use super::super::found::Found;
 use super::super::input::Input;
-use super::super::number::number;
+use super::super::numbers::parse_number;
+use super::super::results::RunResults;
 use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::ImportedRun;
 use crate::record::{LatencyKind, LoopRecord, Point, ReportedLatency, StageRecord};
@@ -57,15 +57,15 @@ impl Sums {
         let wrong = |what: &str, at: usize| {
             format!("expected a {what} in column {}, found \"{}\"", at + 1, text(at))
         };
-        let whole = |at: usize| number(text(at)).ok_or_else(|| wrong("count", at));
+        let integer = |at: usize| parse_number(text(at)).ok_or_else(|| wrong("count", at));
         let decimal = |at: usize| {
-            let found = number(text(at)).filter(|number: &f64| *number >= 0.0);
-            found.ok_or_else(|| wrong("number", at))
+            let value = parse_number(text(at)).filter(|value: &f64| *value >= 0.0);
+            value.ok_or_else(|| wrong("number", at))
         };
-        let start = super::second(i64::try_from(whole(0)?).unwrap_or(i64::MAX))?;
-        let mut count = whole(1)?;
+        let start = super::second(i64::try_from(integer(0)?).unwrap_or(i64::MAX))?;
+        let mut count = integer(1)?;
         if fields.len() == COLUMNS_WITH_SKIPPED {
-            let skipped: u64 = whole(10)?;
+            let skipped: u64 = integer(10)?;
             count = count.checked_sub(skipped).ok_or("more transactions skipped than counted")?;
         }
         let some = |us: f64| (count > 0).then_some(us);
@@ -76,23 +76,23 @@ impl Sums {
             min_us: some(decimal(4)?),
             max_us: some(decimal(5)?),
             lag_us: decimal(6)?,
-            skipped: whole(10)?,
-            retries: whole(12)?,
-            serialization: whole(13)?,
-            deadlock: whole(14)?,
-            other: whole(15)?,
+            skipped: integer(10)?,
+            retries: integer(12)?,
+            serialization: integer(13)?,
+            deadlock: integer(14)?,
+            other: integer(15)?,
         };
         Ok((start, sums))
     }
 
     fn add(&mut self, other: &Self) -> Result<(), String> {
         let sum = |a: u64, b: u64| a.checked_add(b).ok_or(OUT_OF_RANGE);
-        let of = |pick: fn(f64, f64) -> f64, a, b| [a, b].into_iter().flatten().reduce(pick);
+        let merge = |pick: fn(f64, f64) -> f64, a, b| [a, b].into_iter().flatten().reduce(pick);
         self.count = sum(self.count, other.count)?;
         self.latency_us += other.latency_us;
         self.squares += other.squares;
-        self.min_us = of(f64::min, self.min_us, other.min_us);
-        self.max_us = of(f64::max, self.max_us, other.max_us);
+        self.min_us = merge(f64::min, self.min_us, other.min_us);
+        self.max_us = merge(f64::max, self.max_us, other.max_us);
         self.lag_us += other.lag_us;
         self.skipped = sum(self.skipped, other.skipped)?;
         self.retries = sum(self.retries, other.retries)?;
@@ -135,7 +135,7 @@ struct Interval {
 }
 
 /// Returns the run in the aggregated log files of all threads of one pgbench.
-pub(in crate::import) fn aggregate(group: Vec<Input>) -> Result<Found, ImportError> {
+pub(in crate::import) fn aggregate(group: Vec<Input>) -> Result<RunResults, ImportError> {
     let name = group.first().map(|input| input.name.clone()).unwrap_or_default();
     let failed = |reason: String| ImportError::contents(&name, reason);
     let mut files: Vec<File> = Vec::new();
@@ -157,7 +157,7 @@ pub(in crate::import) fn aggregate(group: Vec<Input>) -> Result<Found, ImportErr
     }
     let seconds: f64 = intervals.iter().map(|interval| interval.seconds).sum();
     let first_s = files.iter().filter_map(|file| file.keys().next()).min().copied();
-    let mut found = Found {
+    let mut results = RunResults {
         run: ImportedRun { tool: TOOL.to_owned(), ..ImportedRun::default() },
         started_at: first_s.and_then(|second| Timestamp::from_second(second).ok()),
         stage: StageRecord {
@@ -166,27 +166,28 @@ pub(in crate::import) fn aggregate(group: Vec<Input>) -> Result<Found, ImportErr
             session_loop: session_loop(&all, &intervals),
             ..StageRecord::default()
         },
-        ..Found::default()
+        ..RunResults::default()
     };
-    found.fact("aggregate interval", &format!("{length_s} s"));
+    results.fact("aggregate interval", &format!("{length_s} s"));
     let whole_s = length_s as f64;
     let edges = [("first interval", intervals.first()), ("last interval", intervals.last())];
     for (name, interval) in edges {
-        if let Some(each) = interval.filter(|each| each.seconds < whole_s) {
-            found.fact(name, &format!("{:.3} s (estimated from the rate)", each.seconds));
+        if let Some(interval) = interval.filter(|interval| interval.seconds < whole_s) {
+            results.fact(name, &format!("{:.3} s (estimated from the rate)", interval.seconds));
         }
     }
     if all.lag_us > 0.0 {
-        found.fact("mean schedule lag", &format!("{:.1} us", all.lag_us / all.count.max(1) as f64));
-        found.fact("number of transactions skipped", &all.skipped);
+        results
+            .fact("mean schedule lag", &format!("{:.1} us", all.lag_us / all.count.max(1) as f64));
+        results.fact("number of transactions skipped", &all.skipped);
     }
     if merged.left_out > 0 {
-        found.notices.push(format!(
+        results.notices.push(format!(
             "{name}: {} transactions at the end were left out: not all threads wrote these intervals",
             merged.left_out
         ));
     }
-    Ok(found)
+    Ok(results)
 }
 
 /// The length of the intervals: the smallest distance between two starts of a thread, of which all others are
@@ -279,7 +280,7 @@ fn with_lengths(merged: &Merged, length_s: i64) -> Vec<Interval> {
 
 fn session_loop(all: &Sums, intervals: &[Interval]) -> LoopRecord {
     let reported = all.latency();
-    let has_lag = reported.as_ref().is_some_and(|each| each.kind == LatencyKind::Response);
+    let has_lag = reported.as_ref().is_some_and(|latency| latency.kind == LatencyKind::Response);
     let mut t_s = 0.0;
     let series = intervals.iter().map(|Interval { seconds, sums }| {
         t_s += seconds;

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 
 use super::super::error::ImportError;
 use super::super::format::Column7;
-use super::super::found::Found;
 use super::super::input::Input;
-use super::super::number::{Limited, number};
+use super::super::numbers::{Limited, parse_number};
+use super::super::results::RunResults;
 use super::values::Values;
 use super::{OUT_OF_RANGE, TOOL};
 use crate::import::series::SERIES_POINTS_MAX;
@@ -46,7 +46,7 @@ enum TransactionEnd {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     client: u64,
-    number: u64,
+    transaction: u64,
     outcome: TransactionEnd,
     script: u32,
     end_us: i64,
@@ -75,7 +75,7 @@ impl Entry {
         let optional = |at: usize| rest.get(at).map(|text| parse("column", text)).transpose();
         Ok(Self {
             client: parse("client", client)?,
-            number: parse("transaction", transaction)?,
+            transaction: parse("transaction", transaction)?,
             outcome: outcome(time)?,
             script,
             end_us: second * SECOND_US + fraction,
@@ -86,7 +86,7 @@ impl Entry {
 }
 
 fn parse<T: Limited>(what: &str, text: &str) -> Result<T, String> {
-    number(text).ok_or_else(|| format!("expected a number as {what}, found \"{text}\""))
+    parse_number(text).ok_or_else(|| format!("expected a number as {what}, found \"{text}\""))
 }
 
 fn outcome(text: &str) -> Result<TransactionEnd, String> {
@@ -202,8 +202,8 @@ impl Sums {
         let second = self.seconds.entry(entry.end_us.div_euclid(SECOND_US)).or_default();
         let client = self.clients.entry(entry.client).or_default();
         client.logged += 1;
-        client.last = client.last.max(entry.number);
-        client.counts_from_0 |= entry.number == 0;
+        client.last = client.last.max(entry.transaction);
+        client.counts_from_0 |= entry.transaction == 0;
         let mut started_us = entry.end_us;
         match entry.outcome {
             TransactionEnd::Succeeded { time_us } => {
@@ -263,7 +263,7 @@ impl Sums {
 pub(in crate::import) fn log(
     group: Vec<Input>,
     column_7: Option<Column7>,
-) -> Result<Found, ImportError> {
+) -> Result<RunResults, ImportError> {
     let name = group.first().map(|input| input.name.clone()).unwrap_or_default();
     let failed = |error: HistogramError| ImportError::contents(&name, error.to_string());
     let mut sums = Sums::new().map_err(failed)?;
@@ -272,31 +272,31 @@ pub(in crate::import) fn log(
     }
     require_whole(&sums, &name)?;
     let has_lag = sums.has_lag(column_7);
-    let mut found = Found {
+    let mut results = RunResults {
         run: ImportedRun { tool: TOOL.to_owned(), ..ImportedRun::default() },
         started_at: Timestamp::from_microsecond(sums.start_us).ok(),
         stage: stage(&sums, has_lag).map_err(failed)?,
-        ..Found::default()
+        ..RunResults::default()
     };
     if sums.columns == Some(7) && column_7.is_none() {
         let (meaning, other) = match has_lag {
             Some(true) => ("the delay of the start (--rate)", "retries"),
             _ => ("the number of retries (--max-tries)", "lag"),
         };
-        found.notices.push(format!(
+        results.notices.push(format!(
             "{name}: column 7 was read as {meaning}, from its values; if that is wrong, use --pgbench-column-7 {other}"
         ));
     }
     if let Some(missing) = missing_clients(&sums) {
-        found.notices.push(format!(
+        results.notices.push(format!(
             "{name}: no transaction of client {missing}: if a log file of another thread is missing, import all files of the run together"
         ));
     }
     let skipped: u64 = sums.seconds.values().map(|second| second.skipped).sum();
     if has_lag == Some(true) {
-        found.fact("number of transactions skipped", &skipped);
+        results.fact("number of transactions skipped", &skipped);
     }
-    Ok(found)
+    Ok(results)
 }
 
 /// Fails for an empty log, and for one with a sample of the transactions, whose rate is unknown.
@@ -320,7 +320,7 @@ fn require_whole(sums: &Sums, name: &str) -> Result<(), ImportError> {
 
 /// Returns the first client without a transaction: clients count from 0.
 fn missing_clients(sums: &Sums) -> Option<u64> {
-    (0..).zip(sums.clients.keys()).find(|(expected, found)| expected != *found).map(|pair| pair.0)
+    (0..).zip(sums.clients.keys()).find(|(expected, client)| expected != *client).map(|pair| pair.0)
 }
 
 fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramError> {
@@ -336,14 +336,17 @@ fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramErr
         service_us: service.summary(),
         histogram: stored(service)?,
         response_us: response.as_ref().map(Latencies::summary).transpose()?.flatten(),
-        response_histogram: response.map(|of| stored(&of.observed)).transpose()?.flatten(),
+        response_histogram: response
+            .map(|latencies| stored(&latencies.observed))
+            .transpose()?
+            .flatten(),
         unfinished_histogram: bounds.map(|bounds| bounds.stored()).transpose()?,
         late: super::skipped(skipped),
         outcomes: Some(super::outcomes(succeeded, failed)),
         retries: sums.retries(has_lag).unwrap_or_default(),
         operations: operations(sums, with_lag)?,
         errors: super::errors(sums.failures.iter().map(|(sqlstate, count)| (*sqlstate, *count))),
-        sessions_fairness: Fairness::of(&of_clients),
+        sessions_fairness: Fairness::from_transactions(&of_clients),
         series: series(sums, has_lag),
         ..LoopRecord::default()
     };
@@ -378,11 +381,11 @@ fn operations(sums: &Sums, with_lag: bool) -> Result<Vec<OperationRecord>, Histo
     if sums.scripts.len() < 2 {
         return Ok(Vec::new());
     }
-    let operation = |(number, script): (&u32, &Script)| {
+    let operation = |(position, script): (&u32, &Script)| {
         let Times { all, without_7 } = &script.times;
         let service = if with_lag { without_7 } else { all };
         Ok(OperationRecord {
-            name: format!("script {number}"),
+            name: format!("script {position}"),
             transactions: all.count(),
             failed: script.failed,
             service_us: service.summary(),
@@ -407,9 +410,10 @@ fn series(sums: &Sums, has_lag: Option<bool>) -> Vec<Point> {
         let to_us = ((from + step) * SECOND_US).min(sums.end_us);
         let length_us = to_us - (from * SECOND_US).max(sums.start_us);
         let within: Vec<&Second> =
-            sums.seconds.range(from..from + step).map(|(_, each)| each).collect();
-        let counted =
-            within.iter().any(|each| !each.all.is_empty() || each.failed + each.skipped > 0);
+            sums.seconds.range(from..from + step).map(|(_, second)| second).collect();
+        let counted = within
+            .iter()
+            .any(|second| !second.all.is_empty() || second.failed + second.skipped > 0);
         if length_us > 0 || counted {
             let mut point = point(&within, has_lag);
             point.t_s = seconds(to_us - sums.start_us);
@@ -423,11 +427,12 @@ fn series(sums: &Sums, has_lag: Option<bool>) -> Vec<Point> {
 
 fn point(within: &[&Second], has_lag: Option<bool>) -> Point {
     let with_lag = has_lag == Some(true);
-    let times = |pick: fn(&Second) -> &Values| Values::sorted(within.iter().map(|each| pick(each)));
+    let times =
+        |pick: fn(&Second) -> &Values| Values::sorted(within.iter().map(|second| pick(second)));
     let all = times(|second| &second.all);
     let (service, response) =
         if with_lag { (times(|second| &second.without_7), all) } else { (all, Values::default()) };
-    let sum = |pick: fn(&Second) -> u64| within.iter().map(|each| pick(each)).sum::<u64>();
+    let sum = |pick: fn(&Second) -> u64| within.iter().map(|second| pick(second)).sum::<u64>();
     let mut point = Point {
         transactions: service.len(),
         failed: sum(|second| second.failed),

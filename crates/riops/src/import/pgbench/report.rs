@@ -1,9 +1,9 @@
 //! The report that pgbench prints, with or without its progress lines.
 
 use super::super::format::Format;
-use super::super::found::Found;
-use super::super::found::Report;
-use super::super::number::{counted, required as number};
+use super::super::numbers::{counted, require_number};
+use super::super::results::Report;
+use super::super::results::RunResults;
 use super::super::series::Series;
 use super::TOOL;
 use crate::plan::{ImportedRun, Protocol, Stop};
@@ -69,7 +69,7 @@ enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn of(text: &'a str, is_in_script: bool) -> Self {
+    fn parse(text: &'a str, is_in_script: bool) -> Self {
         // In other places, the dash comes from a person who quotes a report as a list.
         let text = match text.strip_prefix("- ") {
             Some(rest) if is_in_script => return Self::OfScript(rest),
@@ -110,7 +110,7 @@ enum Banner {
 /// A report of pgbench while it is read.
 #[derive(Debug, Default)]
 pub(in crate::import) struct PgbenchReport {
-    found: Found,
+    results: RunResults,
     /// Whether a banner or progress lines show that pgbench started.
     has_started: bool,
     banner: Banner,
@@ -174,8 +174,8 @@ impl Report for PgbenchReport {
             let mut next = Self { command_connects: self.command_connects, ..Self::default() };
             if self.is_of_run_before() {
                 (next.has_started, next.banner) = (true, Banner::First);
-                next.found.run.version.clone_from(&self.found.run.version);
-                next.found.target.clone_from(&self.found.target);
+                next.results.run.version.clone_from(&self.results.run.version);
+                next.results.target.clone_from(&self.results.target);
             }
             return Some(next);
         }
@@ -195,8 +195,8 @@ impl Report for PgbenchReport {
             Line::Banner(rest) => self.banner(rest),
             Line::Progress(rest) => {
                 self.has_started = true;
-                if let Some(found) = progress(rest)? {
-                    self.progress.push(&found);
+                if let Some(interval) = progress(rest)? {
+                    self.progress.push(&interval);
                 }
             }
             Line::Script(rest) => {
@@ -205,7 +205,7 @@ impl Report for PgbenchReport {
                     .push(OperationRecord { name: name.to_owned(), ..OperationRecord::default() });
             }
             Line::OfScript(rest) => self.script_line(rest)?,
-            Line::Aborted => self.found.failure = Some("pgbench: Run was aborted".to_owned()),
+            Line::Aborted => self.results.failure = Some("pgbench: Run was aborted".to_owned()),
             Line::Tps(rest) => self.tps(rest)?,
             Line::Pair(name, value) => self.pair(name, value)?,
             Line::Other => {
@@ -216,7 +216,7 @@ impl Report for PgbenchReport {
     }
 
     fn has_begun(&self) -> bool {
-        self.has_started || self.has_results() || self.found.run.version.is_some()
+        self.has_started || self.has_results() || self.results.run.version.is_some()
     }
 
     fn has_results(&self) -> bool {
@@ -227,7 +227,7 @@ impl Report for PgbenchReport {
         self.has_started
     }
 
-    fn finish(self) -> Result<Found, String> {
+    fn finish(self) -> Result<RunResults, String> {
         let missing = |what: &str| {
             format!("the report of pgbench is incomplete: the line \"{what}\" is missing")
         };
@@ -247,7 +247,7 @@ impl Report for PgbenchReport {
             None if processed == 0 => 0.0,
             None => return Err(missing("tps = …")),
         };
-        let duration = match self.found.stop {
+        let duration = match self.results.stop {
             Some(Stop::DurationS(seconds)) => seconds,
             _ => 0.0,
         };
@@ -260,42 +260,44 @@ impl Report for PgbenchReport {
                 ));
             }
         }
-        let mut found = self.found;
-        found.run = ImportedRun { tool: TOOL.to_owned(), ..found.run };
-        found.started_at = self.progress.started_at();
-        found.has_gaps = self.progress.series.has_gaps;
+        let mut results = self.results;
+        results.run = ImportedRun { tool: TOOL.to_owned(), ..results.run };
+        results.started_at = self.progress.started_at();
+        results.has_gaps = self.progress.series.has_gaps;
         let planned = self.per_client.zip(self.clients);
-        let planned = planned.map(|(each, clients)| each.saturating_mul(clients.into()));
-        found.stop = found.stop.or(planned.map(Stop::Transactions));
-        let stage = &mut found.stage;
+        let planned =
+            planned.map(|(transactions, clients)| transactions.saturating_mul(clients.into()));
+        results.stop = results.stop.or(planned.map(Stop::Transactions));
+        let stage = &mut results.stage;
         // 0 is unknown: the line was cut off.
         stage.sessions = self.clients.unwrap_or_default();
         stage.transactions = processed;
         stage.seconds = if tps > 0.0 { processed as f64 / tps } else { duration };
-        let each = &mut stage.session_loop;
-        each.reported_latency = (self.latency.mean_us.is_some()).then_some(self.latency);
-        each.outcomes = self.failed.map(|failed| super::outcomes(processed, failed));
-        each.retries = self.retries;
+        let session_loop = &mut stage.session_loop;
+        session_loop.reported_latency = (self.latency.mean_us.is_some()).then_some(self.latency);
+        session_loop.outcomes = self.failed.map(|failed| super::outcomes(processed, failed));
+        session_loop.retries = self.retries;
         // pgbench does not report the SQLSTATE of retried errors.
-        each.errors = super::errors(self.failures.into_iter().filter(|_| self.retries == 0));
+        session_loop.errors =
+            super::errors(self.failures.into_iter().filter(|_| self.retries == 0));
         let skipped = self.skipped;
-        for (number, script) in (1..).zip(&self.scripts) {
+        for (position, script) in (1..).zip(&self.scripts) {
             let count = script.transactions;
             let text = format!("{}, {count} transactions", script.name);
-            found.run.facts.insert(format!("SQL script {number}"), text);
+            results.run.facts.insert(format!("SQL script {position}"), text);
         }
         let (limit_us, transactions) = self.late.unzip();
-        each.late = (limit_us.is_some() || skipped.is_some_and(|skipped| skipped > 0))
+        session_loop.late = (limit_us.is_some() || skipped.is_some_and(|skipped| skipped > 0))
             .then(|| LateRecord { limit_us, transactions, skipped: skipped.unwrap_or_default() });
-        each.operations = self.scripts;
-        each.series = self.progress.series.into_points();
-        Ok(found)
+        session_loop.operations = self.scripts;
+        session_loop.series = self.progress.series.into_points();
+        Ok(results)
     }
 }
 
 impl PgbenchReport {
     fn read<'a>(&self, line: &'a str) -> Line<'a> {
-        Line::of(line, !self.scripts.is_empty())
+        Line::parse(line, !self.scripts.is_empty())
     }
 
     /// Whether the next progress line shows that the lines before the banner belong to a run without a report.
@@ -317,7 +319,7 @@ impl PgbenchReport {
 
     /// Whether the times begin again, although there was no report.
     fn is_restart(&self, text: &str) -> bool {
-        let at_s = progress(text).ok().flatten().map(|found| found.at_s);
+        let at_s = progress(text).ok().flatten().map(|interval| interval.at_s);
         self.progress.first.zip(at_s).is_some_and(|(first, at_s)| {
             at_s <= self.progress.last_s && at_s <= first.at_s && !self.has_values()
         })
@@ -325,22 +327,22 @@ impl PgbenchReport {
 
     /// A further report with the same header.
     fn continued(&self) -> Self {
-        let run = &self.found.run;
+        let run = &self.results.run;
         let mut facts = run.facts.clone();
         facts.retain(|name, _| SETTINGS.contains(&name.as_str()));
         Self {
-            found: Found {
+            results: RunResults {
                 run: ImportedRun {
                     version: run.version.clone(),
                     test: run.test.clone(),
                     facts,
                     ..ImportedRun::default()
                 },
-                workers: self.found.workers,
-                protocol: self.found.protocol,
-                stop: self.found.stop,
-                target: self.found.target.clone(),
-                ..Found::default()
+                workers: self.results.workers,
+                protocol: self.results.protocol,
+                stop: self.results.stop,
+                target: self.results.target.clone(),
+                ..RunResults::default()
             },
             has_type: self.has_type,
             is_continued: true,
@@ -354,7 +356,7 @@ impl PgbenchReport {
         let tps = match first_word(text) {
             // The quotient of zeros, if nothing was processed.
             "nan" | "-nan" | "inf" => 0.0,
-            tps => number(tps)?,
+            tps => require_number(tps)?,
         };
         self.seen.push(tps_kind(text).to_owned());
         // Up to version 13, the second one is without the time to connect. With a connection for each transaction
@@ -365,7 +367,7 @@ impl PgbenchReport {
         let is_far =
             |including: f64| self.connects == Some(true) || tps > including * CONNECTING_MAX;
         if self.tps.is_some_and(is_far) {
-            self.found.fact("tps", &text);
+            self.results.fact("tps", &text);
         } else {
             self.tps = Some(tps);
             self.tps_alone = self.tps.filter(|_| !text.contains('('));
@@ -378,7 +380,7 @@ impl PgbenchReport {
         let version =
             |text: &str| Some(first_word(text).to_owned()).filter(|text| !text.is_empty());
         if let Some(own) = rest.strip_prefix("PostgreSQL) ") {
-            self.found.run.version = version(own);
+            self.results.run.version = version(own);
             return;
         }
         self.has_started = true;
@@ -386,37 +388,43 @@ impl PgbenchReport {
             if self.progress.first.is_some() { Banner::AfterProgress } else { Banner::First };
         let versions = rest.strip_suffix(')').unwrap_or(rest);
         let (own, server) = versions.split_once(", server ").unwrap_or((versions, ""));
-        self.found.run.version = version(own);
+        self.results.run.version = version(own);
         // Without a server version, the server has the version of pgbench: pgbench prints it only if it differs.
         let server = if server.is_empty() { own } else { server };
-        first_word(server).clone_into(&mut self.found.target.server_version);
+        first_word(server).clone_into(&mut self.results.target.server_version);
     }
 
     fn pair(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "transaction type" => self.begin(value),
-            "query mode" => self.found.protocol = Some(protocol(value)?),
-            "number of clients" => self.clients = Some(number(value)?),
-            "number of threads" => self.found.workers = number(value)?,
-            "duration" => self.found.stop = Some(Stop::DurationS(number(first_word(value))?)),
+            "query mode" => self.results.protocol = Some(protocol(value)?),
+            "number of clients" => self.clients = Some(require_number(value)?),
+            "number of threads" => self.results.workers = require_number(value)?,
+            "duration" => {
+                self.results.stop = Some(Stop::DurationS(require_number(first_word(value))?));
+            }
             "number of transactions per client" => {
-                (self.per_client, self.found.stop) = (Some(number(value)?), None);
+                (self.per_client, self.results.stop) = (Some(require_number(value)?), None);
             }
             "number of transactions actually processed" => {
                 let processed = value.split_once('/').map_or(value, |(processed, _)| processed);
-                self.processed = Some(number(processed)?);
+                self.processed = Some(require_number(processed)?);
             }
-            "number of failed transactions" => self.failed = Some(number(first_word(value))?),
+            "number of failed transactions" => {
+                self.failed = Some(require_number(first_word(value))?);
+            }
             "number of serialization failures" => self.failure("40001", value)?,
             "number of deadlock failures" => self.failure("40P01", value)?,
-            "total number of retries" => self.retries = number(value)?,
+            "total number of retries" => self.retries = require_number(value)?,
             // An average that includes failed transactions is not the average of the successful ones.
             "latency average" if value.contains("including failures") => {
-                self.found.fact("latency average", &value);
+                self.results.fact("latency average", &value);
             }
             "latency average" => self.latency.mean_us = Some(milliseconds(value)?),
             "rate limit schedule lag" => self.latency.kind = LatencyKind::Response,
-            "number of transactions skipped" => self.skipped = Some(number(first_word(value))?),
+            "number of transactions skipped" => {
+                self.skipped = Some(require_number(first_word(value))?);
+            }
             "latency stddev" => self.latency.stdev_us = Some(milliseconds(value)?),
             _ => {}
         }
@@ -425,10 +433,10 @@ impl PgbenchReport {
         }
         if let Some(rest) = name.strip_prefix("number of transactions above the ") {
             let late = value.split_once('/').map_or(value, |(late, _)| late);
-            self.late = Some((milliseconds(rest)?, number(late)?));
+            self.late = Some((milliseconds(rest)?, require_number(late)?));
         }
         if FACTS.iter().any(|fact| name.starts_with(fact)) {
-            self.found.fact(name, &value);
+            self.results.fact(name, &value);
         }
         Ok(())
     }
@@ -440,11 +448,11 @@ impl PgbenchReport {
             *self = Self { progress, has_started: true, ..Self::default() };
         }
         self.has_type = true;
-        self.found.run.test = Some(test.to_owned());
+        self.results.run.test = Some(test.to_owned());
     }
 
     fn failure(&mut self, sqlstate: &'static str, value: &str) -> Result<(), String> {
-        self.failures.push((sqlstate, number(first_word(value))?));
+        self.failures.push((sqlstate, require_number(first_word(value))?));
         Ok(())
     }
 
@@ -455,9 +463,9 @@ impl PgbenchReport {
         };
         let counted = line.strip_prefix("number of transactions actually processed: ");
         if let Some(text) = counted.or_else(|| line.contains(" transactions (").then_some(line)) {
-            script.transactions = number(first_word(text))?;
+            script.transactions = require_number(first_word(text))?;
         } else if let Some(text) = line.strip_prefix("number of failed transactions: ") {
-            script.failed = number(first_word(text))?;
+            script.failed = require_number(first_word(text))?;
         }
         Ok(())
     }
@@ -533,24 +541,26 @@ fn progress(rest: &str) -> Result<Option<Progress>, String> {
     let mut parts = rest.split(", ");
     let mut value = |unit: &str| {
         let part = parts.next().and_then(|part| part.strip_suffix(unit));
-        number(part.ok_or_else(|| format!("expected a number in{unit} in a progress line"))?)
+        require_number(
+            part.ok_or_else(|| format!("expected a number in{unit} in a progress line"))?,
+        )
     };
-    let mut found = Progress { at_s: value(" s")?, tps: value(" tps")?, ..Progress::default() };
+    let mut progress = Progress { at_s: value(" s")?, tps: value(" tps")?, ..Progress::default() };
     for part in parts {
         if let Some(latency) = part.strip_prefix("lat ") {
             // Without a transaction, the mean is 0 or no number.
-            found.mean_us = milliseconds(latency).ok().filter(|us| *us > 0.0);
+            progress.mean_us = milliseconds(latency).ok().filter(|us| *us > 0.0);
             continue;
         }
         let field = match part.split_once(' ') {
-            Some((_, "failed")) => &mut found.failed,
-            Some((_, "skipped")) => &mut found.skipped,
-            Some((_, "retries")) => &mut found.retries,
+            Some((_, "failed")) => &mut progress.failed,
+            Some((_, "skipped")) => &mut progress.skipped,
+            Some((_, "retries")) => &mut progress.retries,
             _ => continue,
         };
-        *field = number(first_word(part))?;
+        *field = require_number(first_word(part))?;
     }
-    Ok(Some(found))
+    Ok(Some(progress))
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {
@@ -568,5 +578,5 @@ fn first_word(text: &str) -> &str {
 
 /// `6.418 ms` in microseconds.
 fn milliseconds(text: &str) -> Result<f64, String> {
-    number(first_word(text)).map(|ms: f64| ms * 1e3)
+    require_number(first_word(text)).map(|ms: f64| ms * 1e3)
 }

@@ -49,10 +49,10 @@ impl Values {
     /// Returns the latencies of several intervals in ascending order.
     pub(super) fn sorted<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
-        for each in all {
-            sum.max = sum.max.max(each.max);
-            sum.counted.extend(each.counted.iter().copied());
-            sum.counted.extend(each.exact.iter().map(|us| (*us, 1)));
+        for values in all {
+            sum.max = sum.max.max(values.max);
+            sum.counted.extend(values.counted.iter().copied());
+            sum.counted.extend(values.exact.iter().map(|us| (*us, 1)));
         }
         sum.merge();
         sum

@@ -7,9 +7,9 @@
 mod totals;
 
 use super::format::Format;
-use super::found::Found;
-use super::found::Report;
-use super::number::{counted, number as number_of, required as number};
+use super::numbers::{counted, parse_number, require_number};
+use super::results::Report;
+use super::results::RunResults;
 use super::series::Series;
 use crate::plan::{ImportedRun, Schedule};
 use crate::record::{
@@ -36,7 +36,7 @@ enum Section {
 #[derive(Debug, Default)]
 pub(super) struct SysbenchReport {
     section: Section,
-    found: Found,
+    results: RunResults,
     /// Whether options, interval lines or errors show that sysbench started.
     has_started: bool,
     threads: Option<u32>,
@@ -69,7 +69,7 @@ impl Report for SysbenchReport {
         if let Some(section) = section(line) {
             self.begin(section);
         } else if let Some(version) = version(line) {
-            self.found.run.version = Some(version.to_owned());
+            self.results.run.version = Some(version.to_owned());
         } else if is_options(line) {
             self.has_started = true;
         } else if let Some((t_s, rest)) = interval_s(line) {
@@ -77,7 +77,7 @@ impl Report for SysbenchReport {
             self.interval(t_s, rest)?;
         } else if line.starts_with("FATAL:") && self.has_begun() {
             self.has_started = true;
-            self.found.failure.get_or_insert_with(|| format!("sysbench: {line}"));
+            self.results.failure.get_or_insert_with(|| format!("sysbench: {line}"));
         } else if self.section == Section::Histogram {
             self.totals.bucket(line)?;
         } else if let Some((name, value)) = line.split_once(':') {
@@ -87,7 +87,7 @@ impl Report for SysbenchReport {
     }
 
     fn has_begun(&self) -> bool {
-        self.has_started || self.has_results() || self.found.run.version.is_some()
+        self.has_started || self.has_results() || self.results.run.version.is_some()
     }
 
     fn has_results(&self) -> bool {
@@ -98,7 +98,7 @@ impl Report for SysbenchReport {
         self.has_started
     }
 
-    fn finish(self) -> Result<Found, String> {
+    fn finish(self) -> Result<RunResults, String> {
         let missing =
             |what: &str| format!("the report of sysbench is incomplete: {what} is missing");
         if !self.totals.has_sql {
@@ -106,14 +106,14 @@ impl Report for SysbenchReport {
                 "the section \"SQL statistics\" (only results of database tests are imported)",
             ));
         }
-        let mut found = self.found;
+        let mut results = self.results;
         if self.is_checkpoint {
-            found
+            results
                 .failure
                 .get_or_insert_with(|| "sysbench: no report after the last checkpoint".to_owned());
         }
         if !self.checkpoints.is_empty() {
-            found.fact("number of checkpoints", &self.checkpoints.len());
+            results.fact("number of checkpoints", &self.checkpoints.len());
         }
         let totals = Totals::sum(self.checkpoints, self.totals)?;
         let transactions =
@@ -123,32 +123,32 @@ impl Report for SysbenchReport {
         let threads = self.threads.or_else(|| totals.threads()).unwrap_or_default();
         let (encoded, summary) = totals.histogram().map_err(|error| error.to_string())?.unzip();
         let has_rate = self.rate.is_some();
-        found.run = ImportedRun { tool: TOOL.to_owned(), counts_statements: true, ..found.run };
-        found.workers = threads;
-        found.rate = self.rate.map(|per_s| Schedule::Poisson { per_s });
-        found.percentile = self.percent;
+        results.run = ImportedRun { tool: TOOL.to_owned(), counts_statements: true, ..results.run };
+        results.workers = threads;
+        results.rate = self.rate.map(|per_s| Schedule::Poisson { per_s });
+        results.percentile = self.percent;
         if let Some(events) = &totals.events {
-            found.fact("events per thread (avg/stddev)", events);
+            results.fact("events per thread (avg/stddev)", events);
         }
         if totals.errors > 0 {
-            found.fact("ignored errors", &totals.errors);
+            results.fact("ignored errors", &totals.errors);
         }
         if encoded.is_some() {
-            found.fact("histogram", &"from the buckets of sysbench, each about 2 % wide");
+            results.fact("histogram", &"from the buckets of sysbench, each about 2 % wide");
         }
-        found.has_gaps = self.series.has_gaps;
-        let stage = &mut found.stage;
+        results.has_gaps = self.series.has_gaps;
+        let stage = &mut results.stage;
         stage.seconds = seconds;
         stage.sessions = threads;
         stage.transactions = transactions;
         stage.statements = totals.queries.total();
         stage.database_s = totals.sum_s.filter(|_| !has_rate);
-        let percentile_us = totals.latency.percentiles.first().map(|each| each.us);
+        let percentile_us = totals.latency.percentiles.first().map(|percentile| percentile.us);
         let kind = if has_rate { LatencyKind::Response } else { LatencyKind::Service };
         let is_only_reported = encoded.is_none() && totals.latency.mean_us.is_some();
         let reported = is_only_reported.then_some(ReportedLatency { kind, ..totals.latency });
-        let each = &mut stage.session_loop;
-        *each = LoopRecord {
+        let session_loop = &mut stage.session_loop;
+        *session_loop = LoopRecord {
             reported_latency: reported,
             percentile_us,
             queries: totals.queries,
@@ -161,11 +161,11 @@ impl Report for SysbenchReport {
         };
         // With a rate, sysbench adds the time in the queue.
         if has_rate {
-            (each.response_us, each.response_histogram) = (summary, encoded);
+            (session_loop.response_us, session_loop.response_histogram) = (summary, encoded);
         } else {
-            (each.service_us, each.histogram) = (summary, encoded);
+            (session_loop.service_us, session_loop.histogram) = (summary, encoded);
         }
-        Ok(found)
+        Ok(results)
     }
 }
 
@@ -173,7 +173,7 @@ impl SysbenchReport {
     /// A further report with the same header.
     fn continued(&self) -> Self {
         let mut next = Self { threads: self.threads, rate: self.rate, ..Self::default() };
-        next.found.run.version.clone_from(&self.found.run.version);
+        next.results.run.version.clone_from(&self.results.run.version);
         next
     }
 
@@ -196,36 +196,39 @@ impl SysbenchReport {
 
     fn pair(&mut self, name: &str, value: &str) -> Result<(), String> {
         let first = value.split_whitespace().next().unwrap_or_default();
-        let milliseconds = || number::<f64>(first.trim_end_matches("ms")).map(|ms| ms * 1e3);
+        let milliseconds =
+            || require_number::<f64>(first.trim_end_matches("ms")).map(|ms| ms * 1e3);
         let totals = &mut self.totals;
         match (self.section, name) {
-            (Section::Start, "Number of threads") => self.threads = Some(number(first)?),
+            (Section::Start, "Number of threads") => self.threads = Some(require_number(first)?),
             (Section::Start, "Target transaction rate") => {
-                self.rate = Some(number(first.trim_end_matches("/sec"))?);
+                self.rate = Some(require_number(first.trim_end_matches("/sec"))?);
             }
-            (Section::Sql, "read") => totals.queries.read = number(first)?,
-            (Section::Sql, "write") => totals.queries.write = number(first)?,
-            (Section::Sql, "other") => totals.queries.other = number(first)?,
-            (Section::Sql, "transactions") => totals.transactions = Some(number(first)?),
+            (Section::Sql, "read") => totals.queries.read = require_number(first)?,
+            (Section::Sql, "write") => totals.queries.write = require_number(first)?,
+            (Section::Sql, "other") => totals.queries.other = require_number(first)?,
+            (Section::Sql, "transactions") => totals.transactions = Some(require_number(first)?),
             // Version 0.4 counts deadlocks only.
-            (Section::Sql, "ignored errors" | "deadlocks") => totals.errors = number(first)?,
-            (Section::Sql, "reconnects") => totals.reconnects = number(first)?,
+            (Section::Sql, "ignored errors" | "deadlocks") => {
+                totals.errors = require_number(first)?;
+            }
+            (Section::Sql, "reconnects") => totals.reconnects = require_number(first)?,
             (Section::General, "total time") => {
-                totals.seconds = Some(number(first.trim_end_matches('s'))?);
+                totals.seconds = Some(require_number(first.trim_end_matches('s'))?);
             }
             // Version 1.1: since the last checkpoint.
             (Section::General, "time elapsed") => {
-                let before = self.checkpoints.last().and_then(|each| each.seconds);
-                let seconds: f64 = number(first.trim_end_matches('s'))?;
+                let before = self.checkpoints.last().and_then(|part| part.seconds);
+                let seconds: f64 = require_number(first.trim_end_matches('s'))?;
                 totals.seconds = Some(before.unwrap_or_default() + seconds);
             }
             (Section::General, "total time taken by event execution") => {
-                totals.sum_s = Some(number(first.trim_end_matches('s'))?);
+                totals.sum_s = Some(require_number(first.trim_end_matches('s'))?);
             }
             (Section::Latency, "min") => totals.latency.min_us = Some(milliseconds()?),
             (Section::Latency, "avg") => totals.latency.mean_us = Some(milliseconds()?),
             (Section::Latency, "max") => totals.latency.max_us = Some(milliseconds()?),
-            (Section::Latency, "sum") => totals.sum_s = Some(number::<f64>(first)? / 1e3),
+            (Section::Latency, "sum") => totals.sum_s = Some(require_number::<f64>(first)? / 1e3),
             (Section::Latency, name) => {
                 if let Some(percent) = percent(name)? {
                     let us = milliseconds()?;
@@ -237,8 +240,8 @@ impl SysbenchReport {
             (Section::Fairness, "execution time (avg/stddev)") => {
                 let (mean, stdev) = value.split_once('/').ok_or("expected two numbers")?;
                 // riops has no deviation since a checkpoint.
-                let stdev = if stdev == "nan" { None } else { Some(number(stdev)?) };
-                let mean = number(mean)?;
+                let stdev = if stdev == "nan" { None } else { Some(require_number(stdev)?) };
+                let mean = require_number(mean)?;
                 totals.execution = stdev.map(|stdev| Execution { mean, stdev });
             }
             _ => {}
@@ -252,7 +255,7 @@ impl SysbenchReport {
         if let Some(queue) = rest.strip_prefix("queue length: ") {
             let length = queue.split_once(',').map_or(queue, |(length, _)| length);
             if let Some(point) = self.series.at(t_s) {
-                point.backlog = Some(number(length)?);
+                point.backlog = Some(require_number(length)?);
             }
             return Ok(());
         }
@@ -271,11 +274,11 @@ impl SysbenchReport {
         }
         let seconds = self.series.interval_length(t_s);
         let tps = value(rest, "tps:").ok_or("only results of database tests are imported")?;
-        let rate = |text: &str| number(text).map(|per_s| counted(per_s, seconds));
+        let rate = |text: &str| require_number(text).map(|per_s| counted(per_s, seconds));
         // Not all versions and forks print all of them, or a number.
         let optional = |names: [&str; 2]| {
-            let found = names.iter().find_map(|name| value(rest, name));
-            found.map_or(0, |text| rate(text).unwrap_or_default())
+            let text = names.iter().find_map(|name| value(rest, name));
+            text.map_or(0, |text| rate(text).unwrap_or_default())
         };
         let kinds = rest.split_once("(r/w/o: ").and_then(|(_, text)| text.split_once(')'));
         let queries = match kinds {
@@ -332,7 +335,7 @@ fn section(line: &str) -> Option<Section> {
 /// Returns the time of an interval line, and the rest: `[ 1s ] …`, in version 0.5 `[   1s] …`.
 fn interval_s(line: &str) -> Option<(f64, &str)> {
     let (time, rest) = line.strip_prefix('[')?.split_once(']')?;
-    let seconds = number_of(time.trim().strip_suffix('s')?)?;
+    let seconds = parse_number(time.trim().strip_suffix('s')?)?;
     Some((seconds, rest.trim_start()))
 }
 
@@ -358,8 +361,8 @@ fn interval_latency(rest: &str) -> Result<Option<(f64, f64)>, String> {
     } else {
         return Ok(None);
     };
-    let ms: f64 = number(ms)?;
-    Ok(Some((number(percent)?, ms * 1e3)))
+    let ms: f64 = require_number(ms)?;
+    Ok(Some((require_number(percent)?, ms * 1e3)))
 }
 
 /// Returns the percentage of `95th percentile`, or of `approx.  95 percentile` as before version 1.0.
@@ -368,7 +371,7 @@ fn percent(name: &str) -> Result<Option<f64>, String> {
         return Ok(None);
     };
     let text = text.trim_start_matches("approx.").trim_end_matches("th");
-    let percent: f64 = number(text)?;
+    let percent: f64 = require_number(text)?;
     // Forks print 99.9 as 999th.
     Ok(Some(if percent > 100.0 { percent / 10.0 } else { percent }))
 }

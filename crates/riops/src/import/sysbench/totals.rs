@@ -1,12 +1,12 @@
 //! The totals of a report of sysbench, or of its part up to a checkpoint.
 
-use super::super::number::required as number;
+use super::super::numbers::require_number;
 use crate::record::{
     Execution, Histogram, HistogramError, LATENCIES_MAX, LatencySummary, Queries, ReportedLatency,
     StoredHistogram,
 };
 use crate::units::Nanos;
-use crate::units::format::whole;
+use crate::units::format::nearest_integer;
 
 /// What the sections of a report contain.
 #[derive(Debug, Default)]
@@ -33,9 +33,9 @@ impl Totals {
     /// `0.499 |*                                        1`
     pub(super) fn bucket(&mut self, text: &str) -> Result<(), String> {
         if let Some((value, bar)) = text.split_once('|') {
-            let count = number(bar.rsplit(' ').next().unwrap_or_default())?;
+            let count = require_number(bar.rsplit(' ').next().unwrap_or_default())?;
             self.count(count)?;
-            self.buckets.push((number(value)?, count));
+            self.buckets.push((require_number(value)?, count));
         }
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Totals {
 
     fn add(&mut self, part: Self) -> Result<(), String> {
         let sum = |a: u64, b: u64| a.checked_add(b).ok_or("a count is out of range");
-        let of = |pick: fn(f64, f64) -> f64, a, b| [a, b].into_iter().flatten().reduce(pick);
+        let merge = |pick: fn(f64, f64) -> f64, a, b| [a, b].into_iter().flatten().reduce(pick);
         self.queries = Queries {
             read: sum(self.queries.read, part.queries.read)?,
             write: sum(self.queries.write, part.queries.write)?,
@@ -83,9 +83,9 @@ impl Totals {
         self.transactions = part.transactions.map(|count| sum(before, count)).transpose()?;
         self.errors = sum(self.errors, part.errors)?;
         self.reconnects = sum(self.reconnects, part.reconnects)?;
-        self.sum_s = of(|a, b| a + b, self.sum_s, part.sum_s);
-        self.latency.min_us = of(f64::min, self.latency.min_us, part.latency.min_us);
-        self.latency.max_us = of(f64::max, self.latency.max_us, part.latency.max_us);
+        self.sum_s = merge(|a, b| a + b, self.sum_s, part.sum_s);
+        self.latency.min_us = merge(f64::min, self.latency.min_us, part.latency.min_us);
+        self.latency.max_us = merge(f64::max, self.latency.max_us, part.latency.max_us);
         self.count(part.counted)?;
         self.buckets.extend(part.buckets);
         Ok(())
@@ -94,8 +94,8 @@ impl Totals {
     /// Returns the number of threads: all transactions divided by the mean of a thread.
     pub(super) fn threads(&self) -> Option<u32> {
         let (mean, _) = self.events.as_ref()?.split_once('/')?;
-        let mean: f64 = number(mean).ok().filter(|mean| *mean > 0.0)?;
-        let threads = whole(self.transactions? as f64 / mean);
+        let mean: f64 = require_number(mean).ok().filter(|mean| *mean > 0.0)?;
+        let threads = nearest_integer(self.transactions? as f64 / mean);
         Some(u32::try_from(threads).unwrap_or(u32::MAX))
     }
 
@@ -108,15 +108,15 @@ impl Totals {
         }
         let mut histogram = Histogram::new()?;
         for (ms, count) in &self.buckets {
-            histogram.record_many(Nanos(whole(ms * 1e6)), *count);
+            histogram.record_many(Nanos(nearest_integer(ms * 1e6)), *count);
         }
         if let Some(max_us) = self.latency.max_us {
-            histogram.set_exact_max(Nanos(whole(max_us * 1e3)));
+            histogram.set_exact_max(Nanos(nearest_integer(max_us * 1e3)));
         }
-        let exact = |found: LatencySummary| LatencySummary {
-            min: self.latency.min_us.unwrap_or(found.min),
-            mean: self.latency.mean_us.unwrap_or(found.mean),
-            ..found
+        let exact = |summary: LatencySummary| LatencySummary {
+            min: self.latency.min_us.unwrap_or(summary.min),
+            mean: self.latency.mean_us.unwrap_or(summary.mean),
+            ..summary
         };
         let summary = histogram.summary().map(exact);
         summary.map(|summary| histogram.stored().map(|stored| (stored, summary))).transpose()

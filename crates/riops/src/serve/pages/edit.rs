@@ -47,7 +47,7 @@ struct NoteField {
 }
 
 impl NoteField {
-    fn of(note: &Note) -> Self {
+    fn from_note(note: &Note) -> Self {
         let label = format!("{} {}", note.at.strftime("%F %H:%M"), note.author);
         Self { name: Self::name(note), label, text: note.text.clone() }
     }
@@ -65,7 +65,7 @@ pub(in crate::serve) async fn run(State(app): Shared, Path(id): Path<String>) ->
             record.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         Ok(Form {
             kind: "runs",
-            notes: record.notes.iter().map(NoteField::of).collect(),
+            notes: record.notes.iter().map(NoteField::from_note).collect(),
             id: record.id.to_string(),
             title: record.workload,
             label: record.label.unwrap_or_default(),
@@ -79,12 +79,12 @@ pub(in crate::serve) async fn run(State(app): Shared, Path(id): Path<String>) ->
 /// The form for an experiment.
 pub(in crate::serve) async fn experiment(State(app): Shared, Path(id): Path<String>) -> Answer {
     let read = move |store: &Store| {
-        let found = store.experiment(&id)?;
+        let experiment = store.experiment(&id)?;
         Ok(Form {
             kind: "experiments",
-            notes: found.notes.iter().map(NoteField::of).collect(),
-            id: found.id.to_string(),
-            title: found.name,
+            notes: experiment.notes.iter().map(NoteField::from_note).collect(),
+            id: experiment.id.to_string(),
+            title: experiment.name,
             ..Form::default()
         })
     };
@@ -111,7 +111,7 @@ fn fields(app: &App, body: &Bytes) -> Result<Query, Failure> {
     let secret = secret(app)?;
     let fields = Query::parse(&String::from_utf8_lossy(body));
     match fields.get("secret") {
-        Some(found) if are_equal(found, secret) => Ok(fields),
+        Some(given) if are_equal(given, secret) => Ok(fields),
         _ => Err(Failure::Forbidden(OTHER_FORM)),
     }
 }
@@ -255,13 +255,13 @@ mod tests {
     fn tags_are_read_from_lines() {
         let tags = parse_tags("a=1\r\n\n  b = x=y \nc=").unwrap();
         let expected = [("a", "1"), ("b", "x=y"), ("c", "")];
-        let found: Vec<_> =
+        let pairs: Vec<_> =
             tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        assert_eq!(found, expected);
+        assert_eq!(pairs, expected);
         for wrong in ["a", "=1", "a=\u{1b}[2J", "a\u{9b}=1", "a=\u{202e}cba"] {
             assert!(parse_tags(wrong).is_err(), "{wrong}");
         }
-        let many: Vec<String> = (0..=TAGS_MAX).map(|number| format!("t{number}=1")).collect();
+        let many: Vec<String> = (0..=TAGS_MAX).map(|index| format!("t{index}=1")).collect();
         assert!(parse_tags(&many.join("\n")).is_err());
     }
 }

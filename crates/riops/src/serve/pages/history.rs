@@ -73,11 +73,12 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
     let given = |name: &str| query.given(name).map(str::to_owned);
     let (label, workload) = (given("label"), given("workload"));
     let choice = query.given("figure").map(|name| {
-        let found = HistoryChoice::all().find(|each| each.option == name);
-        found.ok_or_else(|| Failure::Request(format!("\"{name}\" is not a figure")))
+        let choice = HistoryChoice::all().find(|choice| choice.option == name);
+        choice.ok_or_else(|| Failure::Request(format!("\"{name}\" is not a figure")))
     });
     let choice = choice.transpose()?;
-    let (figure, figures) = choice.map_or(("", Vec::new()), |each| (each.option, each.figures));
+    let (figure, figures) =
+        choice.map_or(("", Vec::new()), |choice| (choice.option, choice.figures));
     let filter = RunFilter {
         label: label.clone(),
         workload: workload.clone(),
@@ -103,8 +104,12 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
         workload: workload.unwrap_or_default(),
         workloads: WorkPlan::names(),
         figure,
-        figures: HistoryChoice::all().map(|each| (each.option, each.name)).collect(),
-        series: series.iter().enumerate().map(|(number, each)| view(number, each)).collect(),
+        figures: HistoryChoice::all().map(|choice| (choice.option, choice.name)).collect(),
+        series: series
+            .iter()
+            .enumerate()
+            .map(|(position, series)| view(position, series))
+            .collect(),
         labels,
     };
     app.page("history.html", layout("riops: history", "/history"), page)
@@ -124,13 +129,13 @@ fn choices(runs: &[RunSummary]) -> Vec<Choice> {
     counts.into_iter().take(LABELS_MAX).map(choice).collect()
 }
 
-fn view(number: usize, series: &HistorySeries) -> View {
+fn view(position: usize, series: &HistorySeries) -> View {
     let rows = series.points.iter().enumerate().rev();
     View {
         name: series.name.clone(),
         figure: series.figure.name(),
         summary: history_summary(series),
-        chart: (series.points.len() > 1).then(|| history_chart(number, series)),
+        chart: (series.points.len() > 1).then(|| history_chart(position, series)),
         rows: rows.map(|(index, point)| row(series, index, point)).collect(),
     }
 }
@@ -161,8 +166,8 @@ mod tests {
     use crate::study::GateVerdict;
 
     fn series(values: &[f64], changes: Vec<HistoryChange>) -> HistorySeries {
-        let points = values.iter().enumerate().map(|(number, &value)| HistoryPoint {
-            run: number.to_string(),
+        let points = values.iter().enumerate().map(|(position, &value)| HistoryPoint {
+            run: position.to_string(),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             value,
             at_least: false,

@@ -88,7 +88,7 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
         is_filtered: filters.is_filtered(),
         workloads: WorkPlan::names(),
         columns: columns
-            .map(|(title, by, number)| column(title, &query, &filters, by, number))
+            .map(|(title, by, is_number)| column(title, &query, &filters, by, is_number))
             .collect(),
         first: filters.first(),
         last: filters.first() + runs.len().saturating_sub(1),
@@ -107,13 +107,13 @@ fn column(
     query: &Query,
     filters: &Filters,
     sorted_by: &str,
-    number: bool,
+    is_number: bool,
 ) -> Column {
     let order = filters.filter.sort;
     let is_sorted = order.column() == sorted_by;
     // Texts start with the first letter, numbers and times with the largest one.
     let descends =
-        if is_sorted { !order.is_descending() } else { number || sorted_by == "started_at" };
+        if is_sorted { !order.is_descending() } else { is_number || sorted_by == "started_at" };
     let direction = if descends { "desc" } else { "asc" };
     Column {
         title,
@@ -125,7 +125,7 @@ fn column(
             (true, true) => "descending",
             (true, false) => "ascending",
         },
-        number,
+        number: is_number,
     }
 }
 

@@ -93,8 +93,8 @@ fn view(run: &LiveRun) -> Live {
 fn setup(run: &LiveRun) -> String {
     let stop = match run.stop {
         Stop::DurationS(seconds) => format!("{seconds} s"),
-        Stop::Transactions(number) => format!("{} transactions", count(number)),
-        Stop::Rows(number) => format!("{} rows", count(number)),
+        Stop::Transactions(transactions) => format!("{} transactions", count(transactions)),
+        Stop::Rows(rows) => format!("{} rows", count(rows)),
     };
     let parts = [
         Some(number_of(run.sessions.into(), "session")),
@@ -109,11 +109,11 @@ fn setup(run: &LiveRun) -> String {
 
 /// The latencies of the last interval: response times if there is a rate.
 fn tiles(last: Option<&Point>) -> Vec<Tile> {
-    let tile = |each: &'static Statistic| {
-        let us = last.and_then(|point| each.of_users(point));
+    let tile = |statistic: &'static Statistic| {
+        let us = last.and_then(|point| statistic.of_users(point));
         Tile {
-            name: each.key,
-            label: each.name,
+            name: statistic.key,
+            label: statistic.name,
             value: us.map_or_else(|| ABSENT.to_owned(), duration_us),
         }
     };
@@ -122,12 +122,12 @@ fn tiles(last: Option<&Point>) -> Vec<Tile> {
 
 fn stage(stage: &LiveStage) -> Stage {
     let is_statement = stage.statement_s.is_some();
-    let number = |value: u64| if is_statement { String::new() } else { count(value) };
+    let counted = |value: u64| if is_statement { String::new() } else { count(value) };
     Stage {
         name: stage.name.clone(),
-        transactions: number(stage.totals.transactions),
-        rows: number(stage.totals.rows),
-        errors: number(stage.totals.errors),
+        transactions: counted(stage.totals.transactions),
+        rows: counted(stage.totals.rows),
+        errors: counted(stage.totals.errors),
         seconds: format!("{:.0} s", stage.statement_s.unwrap_or(stage.totals.seconds)),
     }
 }

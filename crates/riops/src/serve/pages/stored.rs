@@ -73,8 +73,8 @@ pub(in crate::serve) async fn compare(State(app): Shared, RawQuery(query): RawQu
         // The older run is A.
         records.sort_by_key(|record| record.started_at);
         let layout = layout(title(&records), "");
-        let each = records.iter().map(|record| (record.id.to_string(), vec![record.clone()]));
-        let comparison = comparison_of(&each.collect::<Vec<_>>());
+        let sides = records.iter().map(|record| (record.id.to_string(), vec![record.clone()]));
+        let comparison = comparison_of(&sides.collect::<Vec<_>>());
         Ok(Html(html_in(&layout, &records, comparison.as_ref())?).into_response())
     });
     page.await
@@ -88,15 +88,15 @@ struct List {
 
 /// Whether a run in progress belongs to the experiment with this id.
 fn is_of(run: &LiveRun, id: &str) -> bool {
-    run.tags.get(tag::EXPERIMENT).is_some_and(|of| of == id)
+    run.tags.get(tag::EXPERIMENT).is_some_and(|experiment| experiment == id)
 }
 
 /// The list of experiments.
 pub(in crate::serve) async fn experiments(State(app): Shared) -> Answer {
-    let found = app.stored.any(|store| Ok(store.experiments()?)).await?;
+    let experiments = app.stored.any(|store| Ok(store.experiments()?)).await?;
     let live = app.feed.current().await;
     let is_measured = |id: &str| live.iter().any(|run| is_of(run, id));
-    let table = (!found.is_empty()).then(|| experiments_table(&found, is_measured));
+    let table = (!experiments.is_empty()).then(|| experiments_table(&experiments, is_measured));
     app.page("experiments.html", layout("riops: experiments", "/experiments"), List { table })
 }
 

@@ -98,8 +98,9 @@ fn is_file_of_a_run(file: &File, path: &Path) -> std::io::Result<bool> {
     struct Start {
         id: uuid::Uuid,
     }
-    let has_extension =
-        path.extension().is_some_and(|found| found == EXTENSION || found == NEW_EXTENSION);
+    let has_extension = path
+        .extension()
+        .is_some_and(|extension| extension == EXTENSION || extension == NEW_EXTENSION);
     let named = path.file_stem().and_then(|name| name.to_str()?.parse::<uuid::Uuid>().ok());
     let (true, Some(named)) = (has_extension, named) else {
         return Ok(false);
@@ -108,8 +109,8 @@ fn is_file_of_a_run(file: &File, path: &Path) -> std::io::Result<bool> {
     let mut start = file.take(READ_BYTES_MAX);
     start.get_mut().seek(SeekFrom::Start(0))?;
     BufReader::new(start).read_line(&mut line)?;
-    let found = serde_json::from_str::<Start>(&line);
-    Ok(line.ends_with('\n') && found.is_ok_and(|start| start.id == named))
+    let parsed = serde_json::from_str::<Start>(&line);
+    Ok(line.ends_with('\n') && parsed.is_ok_and(|start| start.id == named))
 }
 
 fn create(directory: &Path, path: &Path) -> std::io::Result<File> {
@@ -188,7 +189,7 @@ impl FileSource {
         let paths = entries.map(|entry| entry.map(|entry| entry.path()));
         let paths: Vec<PathBuf> = paths.collect::<Result<_, _>>().map_err(failed)?;
         let has_extension =
-            |path: &PathBuf| path.extension().is_some_and(|found| found == EXTENSION);
+            |path: &PathBuf| path.extension().is_some_and(|extension| extension == EXTENSION);
         Ok(paths.into_iter().filter(has_extension).collect())
     }
 }
@@ -230,8 +231,8 @@ impl Followed {
         let complete = added.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         let lines = String::from_utf8_lossy(added.get(..complete).unwrap_or_default());
         let is_start = self.offset == 0;
-        for (number, line) in lines.split('\n').enumerate() {
-            if is_start && number == 0 {
+        for (position, line) in lines.split('\n').enumerate() {
+            if is_start && position == 0 {
                 let state = serde_json::from_str(line).ok();
                 self.run = state.filter(|run: &LiveRun| run.version <= LIVE_VERSION);
             } else if let (Some(run), Ok(event)) = (&mut self.run, serde_json::from_str(line)) {

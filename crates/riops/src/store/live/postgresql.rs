@@ -47,7 +47,7 @@ pub(super) struct PostgresqlSink {
     connection: Connection,
     id: String,
     /// Number of the last event.
-    number: u64,
+    event_number: u64,
     /// Number of the event that the state contains.
     state_number: u64,
 }
@@ -64,7 +64,7 @@ impl PostgresqlSink {
         connection.execute(FORGET)?;
         let (id, state) = (run.id.to_string(), serde_json::to_string(run)?);
         connection.query_with(START, &[Some(&id), Some(&state)])?;
-        Ok(Self { connection, id, number: 0, state_number: 0 })
+        Ok(Self { connection, id, event_number: 0, state_number: 0 })
     }
 
     fn run(&mut self, sql: &str, more: &[&str]) -> Result<(), LiveError> {
@@ -97,13 +97,13 @@ pub(crate) fn create_tables(
 
 impl LiveSink for PostgresqlSink {
     fn publish(&mut self, event: &RunEvent, run: &LiveRun) -> Result<(), LiveError> {
-        self.number += 1;
-        let number = self.number.to_string();
-        if self.number - self.state_number < EVENTS_MAX {
-            return self.run(EVENT, &[&number, &serde_json::to_string(event)?]);
+        self.event_number += 1;
+        let event_number = self.event_number.to_string();
+        if self.event_number - self.state_number < EVENTS_MAX {
+            return self.run(EVENT, &[&event_number, &serde_json::to_string(event)?]);
         }
-        self.state_number = self.number;
-        self.run(STATE, &[&serde_json::to_string(run)?, &number])
+        self.state_number = self.event_number;
+        self.run(STATE, &[&serde_json::to_string(run)?, &event_number])
     }
 
     fn heartbeat(&mut self) -> Result<(), LiveError> {
@@ -131,7 +131,7 @@ pub(super) struct PostgresqlSource {
 struct Followed {
     run: Option<LiveRun>,
     /// Number of the last event that was applied.
-    number: u64,
+    event_number: u64,
 }
 
 impl PostgresqlSource {
@@ -147,21 +147,24 @@ impl PostgresqlSource {
             return Ok(Vec::new());
         }
         let rows = connection.query_with(RUNS, &[Some(STALE_AFTER_S)])?;
-        let found = rows.iter().filter_map(|row| Some((text(row, 0)?.to_owned(), number(row, 1)?)));
-        let found: Vec<(String, u64)> = found.collect();
-        self.followed.retain(|id, _| found.iter().any(|(other, _)| other == id));
-        for (id, state_number) in found {
-            let is_known =
-                self.followed.get(&id).is_some_and(|followed| followed.number >= state_number);
+        let published =
+            rows.iter().filter_map(|row| Some((text(row, 0)?.to_owned(), integer(row, 1)?)));
+        let published: Vec<(String, u64)> = published.collect();
+        self.followed.retain(|id, _| published.iter().any(|(other, _)| other == id));
+        for (id, state_number) in published {
+            let is_known = self
+                .followed
+                .get(&id)
+                .is_some_and(|followed| followed.event_number >= state_number);
             if !is_known {
                 let rows = connection.query_with(RUN, &[Some(&id)])?;
-                let Some(followed) = rows.first().and_then(|row| Followed::of(row)) else {
+                let Some(followed) = rows.first().and_then(|row| Followed::from_row(row)) else {
                     continue;
                 };
                 self.followed.insert(id.clone(), followed);
             }
             if let Some(followed) = self.followed.get_mut(&id) {
-                let after = followed.number.to_string();
+                let after = followed.event_number.to_string();
                 for row in connection.query_with(EVENTS, &[Some(&id), Some(&after)])? {
                     followed.apply(&row);
                 }
@@ -178,16 +181,16 @@ fn text(row: &[Option<String>], column: usize) -> Option<&str> {
     row.get(column)?.as_deref()
 }
 
-fn number(row: &[Option<String>], column: usize) -> Option<u64> {
+fn integer(row: &[Option<String>], column: usize) -> Option<u64> {
     text(row, column)?.parse().ok()
 }
 
 impl Followed {
     /// Reads a state.
-    fn of(row: &[Option<String>]) -> Option<Self> {
+    fn from_row(row: &[Option<String>]) -> Option<Self> {
         let run = serde_json::from_str(text(row, 0)?).ok();
         let run = run.filter(|run: &LiveRun| run.version <= LIVE_VERSION);
-        Some(Self { run, number: number(row, 1)? })
+        Some(Self { run, event_number: integer(row, 1)? })
     }
 
     /// Applies an event. Events of a newer version are skipped.
@@ -197,7 +200,7 @@ impl Followed {
         {
             run.apply(&event);
         }
-        self.number = number(row, 0).unwrap_or(self.number);
+        self.event_number = integer(row, 0).unwrap_or(self.event_number);
     }
 }
 

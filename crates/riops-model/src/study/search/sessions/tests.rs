@@ -31,16 +31,19 @@ fn doubles_until_throughput_no_longer_grows_and_repeats_the_levels_around_the_an
     let settings = Settings::default();
     let points = search(&settings, four_cores, |_| None);
     assert_eq!(levels(&points)[..6], [1, 2, 4, 8, 16, 3]);
-    let found = conclude(&settings, &points).unwrap();
-    assert_eq!((found.saturation, found.is_incomplete, found.ends_at_last), (4, false, false));
-    assert_eq!(found.most_sessions_within_threshold, None);
+    let conclusion = conclude(&settings, &points).unwrap();
+    assert_eq!(
+        (conclusion.saturation, conclusion.is_incomplete, conclusion.ends_at_last),
+        (4, false, false)
+    );
+    assert_eq!(conclusion.most_sessions_within_threshold, None);
     let at = saturation(&settings, &points).unwrap();
     assert!(at.level == 4 && (at.throughput_per_s - 4000.0).abs() < 1e-6, "{at:?}");
-    for result in &found.levels {
+    for result in &conclusion.levels {
         let expected = if (3..=6).contains(&result.level) { 3 } else { result.runs };
-        assert_eq!((result.runs, result.failed), (expected, 0), "{found:?}");
+        assert_eq!((result.runs, result.failed), (expected, 0), "{conclusion:?}");
     }
-    assert!(found.law.is_some() && points.len() <= 20, "{}", points.len());
+    assert!(conclusion.law.is_some() && points.len() <= 20, "{}", points.len());
 }
 
 #[test]
@@ -57,12 +60,12 @@ fn climbs_beyond_the_saturation_to_find_the_most_sessions_that_meet_the_threshol
     let settings = Settings::default();
     for most in [1, 5, 12, 30, 200] {
         let points = search(&settings, four_cores_flat, |level| Some(level <= most));
-        let found = conclude(&settings, &points).unwrap();
+        let conclusion = conclude(&settings, &points).unwrap();
         let expected = [1, 4, 12, 24, 192].into_iter().rfind(|level| *level <= most);
-        assert_eq!(found.most_sessions_within_threshold, expected, "{most}");
-        assert_eq!(found.saturation, 4);
-        let edge = found.levels.iter().find(|result| Some(result.level) == expected).unwrap();
-        assert!(edge.within_threshold >= Some(2), "{found:?}");
+        assert_eq!(conclusion.most_sessions_within_threshold, expected, "{most}");
+        assert_eq!(conclusion.saturation, 4);
+        let edge = conclusion.levels.iter().find(|result| Some(result.level) == expected).unwrap();
+        assert!(edge.within_threshold >= Some(2), "{conclusion:?}");
     }
     let points = search(&settings, four_cores_flat, |_| Some(false));
     assert_eq!(conclude(&settings, &points).unwrap().most_sessions_within_threshold, None);
@@ -83,11 +86,11 @@ fn a_level_that_fails_twice_ends_the_climb() {
     assert!(levels(&points).iter().all(|level| *level <= 32), "{points:?}");
     // Once more, because a single failure may be a disturbance.
     assert_eq!(levels(&points).iter().filter(|level| **level == 32).count(), 2);
-    let found = conclude(&settings, &points).unwrap();
-    assert_eq!((found.best, found.most_sessions_within_threshold), (24, Some(24)));
-    let failed = found.levels.last().unwrap();
+    let conclusion = conclude(&settings, &points).unwrap();
+    assert_eq!((conclusion.best, conclusion.most_sessions_within_threshold), (24, Some(24)));
+    let failed = conclusion.levels.last().unwrap();
     assert_eq!((failed.level, failed.runs, failed.failed), (32, 0, 2));
-    assert_eq!(found.failing, Some(32));
+    assert_eq!(conclusion.failing, Some(32));
     assert_eq!((failed.throughput_per_s, failed.interval), (0.0, None));
 }
 
@@ -100,8 +103,8 @@ fn a_run_that_fails_by_chance_does_not_end_the_climb() {
             let throughput_per_s = if points.len() == failed { 0.0 } else { four_cores(level) };
             points.push(MeasuredLevel { level, throughput_per_s, meets_threshold: None });
         }
-        let found = conclude(&settings, &points).unwrap();
-        assert_eq!((found.saturation, found.failing), (4, None), "{failed}");
+        let conclusion = conclude(&settings, &points).unwrap();
+        assert_eq!((conclusion.saturation, conclusion.failing), (4, None), "{failed}");
     }
 }
 
@@ -132,9 +135,9 @@ fn stays_within_the_bounds_of_the_settings() {
     let settings = Settings { first: 4, last: 32, ..Settings::default() };
     let points = search(&settings, f64::from, |_| Some(true));
     assert!(levels(&points).iter().all(|level| (4..=32).contains(level)), "{points:?}");
-    let found = conclude(&settings, &points).unwrap();
-    assert!(found.ends_at_last && !found.is_incomplete);
-    assert_eq!((found.best, found.most_sessions_within_threshold), (32, Some(32)));
+    let conclusion = conclude(&settings, &points).unwrap();
+    assert!(conclusion.ends_at_last && !conclusion.is_incomplete);
+    assert_eq!((conclusion.best, conclusion.most_sessions_within_threshold), (32, Some(32)));
     let few = Settings { runs_max: 7, ..Settings::default() };
     let points = search(&few, four_cores, |_| None);
     assert_eq!(points.len(), 7);

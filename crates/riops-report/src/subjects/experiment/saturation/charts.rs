@@ -32,7 +32,7 @@ fn throughput(view: &StudyView) -> Option<Chart> {
             series.extend(curves(law, &label));
         }
     }
-    let xs = || series.iter().flat_map(|each| each.points.iter().map(|point| point.x));
+    let xs = || series.iter().flat_map(|one_series| one_series.points.iter().map(|point| point.x));
     // A search for a rate measures one number of sessions.
     if xs().count() < 2 {
         return None;
@@ -40,14 +40,15 @@ fn throughput(view: &StudyView) -> Option<Chart> {
     let (range, scale) = range_of(xs());
     let marks = single(view).map_or_else(Vec::new, marks);
     let (name, words) = (figure.heading(), interval_words(&series));
-    let fitted = if series.iter().any(|each| each.style == PointStyle::Band) {
+    let fitted = if series.iter().any(|one_series| one_series.style == PointStyle::Band) {
         " Line: fitted scalability law with its 95% band; dashed: extrapolated."
     } else {
         ""
     };
-    let summary = format!("{name} against the number of sessions.{words}{fitted}{}", found(view));
-    let x = Axis::of("sessions", Unit::Count, scale).within(range);
-    let axes = [x, from_zero(name, Unit::of(figure), &series)];
+    let summary =
+        format!("{name} against the number of sessions.{words}{fitted}{}", saturation_text(view));
+    let x = Axis::new("sessions", Unit::Count, scale).within(range);
+    let axes = [x, from_zero(name, Unit::for_figure(figure), &series)];
     let (title, content) = ("Throughput by sessions", Content::points(series));
     Some(Chart::new("study-throughput", title, summary, axes, content).with_marks(marks))
 }
@@ -58,7 +59,7 @@ fn single(view: &StudyView) -> Option<&CellView> {
 }
 
 /// The result, as a part of the text alternative.
-fn found(view: &StudyView) -> String {
+fn saturation_text(view: &StudyView) -> String {
     let texts = joined(super::words::words(view).get("saturation").into_iter().flatten(), "; ");
     if texts.is_empty() { texts } else { format!(" Saturation: {texts}.") }
 }
@@ -70,9 +71,9 @@ fn law(cell: &CellView) -> Option<&ScalingLaw> {
 /// The fitted curve within the measured levels, and its extrapolation.
 fn curves(law: &ScalingLaw, label: &str) -> Vec<PointSeries> {
     let point = |point: &CurvePoint| {
-        let found = &point.throughput_per_s;
-        let interval = found.high.map(|high| (rounded(found.low), rounded(high)));
-        let (x, y) = (rounded(point.n), rounded(found.value));
+        let throughput = &point.throughput_per_s;
+        let interval = throughput.high.map(|high| (rounded(throughput.low), rounded(high)));
+        let (x, y) = (rounded(point.n), rounded(throughput.value));
         Estimated { x, y, interval, ..Estimated::default() }
     };
     // Rounding of the grid.
@@ -90,14 +91,16 @@ fn curves(law: &ScalingLaw, label: &str) -> Vec<PointSeries> {
 
 /// Knee, saturation point, N90 and peak, ascending.
 fn marks(cell: &CellView) -> Vec<Mark> {
-    let Some(of) = cell.saturation.as_ref().and_then(|found| found.sessions.as_ref()) else {
+    let Some(conclusion) =
+        cell.saturation.as_ref().and_then(|saturation| saturation.sessions.as_ref())
+    else {
         return Vec::new();
     };
-    let mut marks = vec![(f64::from(of.saturation), "saturation")];
-    if let Some(law) = &of.law {
+    let mut marks = vec![(f64::from(conclusion.saturation), "saturation")];
+    if let Some(law) = &conclusion.law {
         let last = law.curve.last().map_or(law.largest_n, |point| point.n);
         let fitted = [(law.knee, "knee"), (law.n90, "N90"), (law.peak_at, "peak")];
-        let within = fitted.into_iter().filter_map(|(found, name)| Some((found?.value, name)));
+        let within = fitted.into_iter().filter_map(|(value, name)| Some((value?.value, name)));
         marks.extend(within.filter(|(n, _)| *n >= 1.0 && *n <= last));
     }
     marks.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -125,8 +128,8 @@ fn points(
     figure: Figure,
 ) -> Vec<Estimated> {
     let point = |level: &LevelView| {
-        let found = level.group.figure(view.main_stage, figure)?;
-        Some(estimated(x(level.level)?, &found.estimate))
+        let measured = level.group.figure(view.main_stage, figure)?;
+        Some(estimated(x(level.level)?, &measured.estimate))
     };
     cell.levels.iter().filter_map(point).collect()
 }
@@ -144,7 +147,7 @@ fn latency(view: &StudyView) -> Option<Chart> {
         });
         line(label(view, cell, "p95"), points.collect())
     });
-    let series: Vec<_> = series.filter(|each| each.points.len() > 2).collect();
+    let series: Vec<_> = series.filter(|one_series| one_series.points.len() > 2).collect();
     (!series.is_empty()).then(|| latency_chart(view, series, "number of sessions"))
 }
 
@@ -160,8 +163,8 @@ fn rates(view: &StudyView) -> Option<Chart> {
             line(label, points(view, cell, open, figure))
         })
     });
-    let series: Vec<_> = series.filter(|each| each.points.len() > 2).collect();
-    let xs = || series.iter().flat_map(|each| each.points.iter().map(|point| point.x));
+    let series: Vec<_> = series.filter(|one_series| one_series.points.len() > 2).collect();
+    let xs = || series.iter().flat_map(|one_series| one_series.points.iter().map(|point| point.x));
     xs().next()?;
     let (range, scale) = range_of(xs());
     let sustained =
@@ -169,7 +172,7 @@ fn rates(view: &StudyView) -> Option<Chart> {
     let marks = sustained.map(|x| Mark { x, label: "sustained".to_owned() });
     let words = interval_words(&series);
     let summary = format!("Response time of the open loop against its rate.{words}");
-    let x = Axis::of("transactions/s", Unit::PerSecond, scale).within(range);
+    let x = Axis::new("transactions/s", Unit::PerSecond, scale).within(range);
     let y = Axis { label: "response time".to_owned(), ..latency_axis(&series) };
     let (title, content) = ("Response time by rate", Content::points(series));
     let chart = Chart::new("study-rates", title, summary, [x, y], content);

@@ -1,7 +1,7 @@
 //! The tables of a search: the levels of the closed and of the open loop, and the fitted law.
 
 use crate::subjects::experiment::cells::{failed, figure_title, missed, reach, runs_text};
-use crate::table::{Cell, Table, number, word};
+use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::Figure;
 use riops_model::stats::{FittedValue, ScalingLaw};
 use riops_model::study::Level;
@@ -22,7 +22,10 @@ pub(in crate::subjects::experiment) fn tables(view: &StudyView) -> Vec<Table> {
         if !closed.is_empty() {
             tables.push(levels(view, cell, &closed, format!("Closed loop{name}")));
         }
-        let law = cell.saturation.as_ref().and_then(|found| found.sessions.as_ref()?.law.as_ref());
+        let law = cell
+            .saturation
+            .as_ref()
+            .and_then(|saturation| saturation.sessions.as_ref()?.law.as_ref());
         tables.extend(law.map(|law| law_table(law, format!("Scalability law{name}"))));
         if !open.is_empty() {
             tables.push(levels(view, cell, &open, format!("Open loop{name}")));
@@ -38,7 +41,7 @@ fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: Strin
     let shown = |figure: &Figure| {
         let mut values = levels.iter().filter_map(|level| level.group.figure(stage, *figure));
         if *figure == Figure::ErrorsPerS {
-            values.any(|found| found.estimate.value > 0.0)
+            values.any(|measured| measured.estimate.value > 0.0)
         } else {
             values.next().is_some()
         }
@@ -53,29 +56,33 @@ fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: Strin
         _ => figure.heading().to_owned(),
     };
     let first = levels.first().and_then(|level| each_session(view, level));
-    Table::of(title, levels, |level| {
-        let of = |figure: Figure| level.group.figure(stage, figure);
-        let text = |figure: Figure| -> Cell { of(figure).map(FigureView::text).into() };
-        let reach = of(view.main).and_then(|found| reach(&found.estimate));
+    Table::from_items(title, levels, |level| {
+        let measured = |figure: Figure| level.group.figure(stage, figure);
+        let text = |figure: Figure| -> Cell { measured(figure).map(FigureView::text).into() };
+        let reach = measured(view.main).and_then(|figure| reach(&figure.estimate));
         let rows = if has_rows { text(Figure::RowsPerS) } else { "".into() };
-        let each = each_session(view, level);
-        let efficiency = each.zip(first).map(|(each, first)| percent(each / first));
+        let per_session = each_session(view, level);
+        let efficiency =
+            per_session.zip(first).map(|(per_session, first)| percent(per_session / first));
         let mut row = vec![
-            (number(if is_open { "rate" } else { "sessions" }), level_text(level.level).into()),
-            (number("runs"), runs_text(&level.group).into()),
-            (number("TPS"), text(view.main)),
-            (number("±").optional(), reach.into()),
-            (number(Figure::RowsPerS.heading()), rows),
-            (number("sustained"), sustained(cell, level.level).into()),
-            (number("per session").optional(), each.map(rate).into()),
-            (number("efficiency"), efficiency.into()),
+            (
+                number_column(if is_open { "rate" } else { "sessions" }),
+                level_text(level.level).into(),
+            ),
+            (number_column("runs"), runs_text(&level.group).into()),
+            (number_column("TPS"), text(view.main)),
+            (number_column("±").optional(), reach.into()),
+            (number_column(Figure::RowsPerS.heading()), rows),
+            (number_column("sustained"), sustained(cell, level.level).into()),
+            (number_column("per session").optional(), per_session.map(rate).into()),
+            (number_column("efficiency"), efficiency.into()),
         ];
         row.extend(figures.iter().map(|figure| {
-            let column = number(title_of(figure));
+            let column = number_column(title_of(figure));
             let is_optional = matches!(figure, Figure::ServerCpus | Figure::ClientCpus);
             (if is_optional { column.optional() } else { column }, text(*figure))
         }));
-        row.push((word(""), marks(cell, level).into()));
+        row.push((text_column(""), marks(cell, level).into()));
         row
     })
 }
@@ -100,10 +107,11 @@ fn level_text(level: Level) -> String {
 fn marks(cell: &CellView, level: &LevelView) -> String {
     let mut words = Vec::new();
     if let Level::Sessions(sessions) = level.level {
-        let found = cell.saturation.as_ref().and_then(|found| found.sessions.as_ref());
-        let is_saturated = found.is_some_and(|found| found.saturation == sessions);
+        let conclusion =
+            cell.saturation.as_ref().and_then(|saturation| saturation.sessions.as_ref());
+        let is_saturated = conclusion.is_some_and(|conclusion| conclusion.saturation == sessions);
         words.extend(is_saturated.then(|| "saturation".to_owned()));
-        let is_best = found.is_some_and(|found| found.best == sessions);
+        let is_best = conclusion.is_some_and(|conclusion| conclusion.best == sessions);
         words.extend(is_best.then(|| "best".to_owned()));
         words.extend(missed(&level.group));
     }
@@ -113,14 +121,14 @@ fn marks(cell: &CellView, level: &LevelView) -> String {
 
 /// Whether the runs at a rate sustained it.
 fn sustained(cell: &CellView, level: Level) -> Option<String> {
-    let (Some(found), Level::Rate { per_s, .. }) = (&cell.saturation, level) else {
+    let (Some(saturation), Level::Rate { per_s, .. }) = (&cell.saturation, level) else {
         return None;
     };
-    let searched = found.rate.iter().flat_map(|rate| &rate.rates);
-    let of = |result: &&riops_model::study::search::rate::RateResult| {
+    let searched = saturation.rate.iter().flat_map(|rate| &rate.rates);
+    let has_rate = |result: &&riops_model::study::search::rate::RateResult| {
         (result.rate_per_s / per_s - 1.0).abs() < 1e-6
     };
-    let result = found.ladder.iter().chain(searched).find(of)?;
+    let result = saturation.ladder.iter().chain(searched).find(has_rate)?;
     Some(match (result.sustained, result.runs) {
         (met, runs) if met == runs => "yes".to_owned(),
         (0, _) => "NO".to_owned(),
@@ -136,17 +144,18 @@ fn law_table(law: &ScalingLaw, title: String) -> Table {
         row("contention (σ)", &law.sigma, share, String::new()),
         row("coherency delay (κ)", &law.kappa, |value| format!("{value:.7}"), String::new()),
     ];
-    let (knee, peak) = (law.knee_is_extrapolated(), law.peak_is_extrapolated());
-    let knee = law.knee.map(|found| row("knee, in sessions", &found, sessions, extrapolated(knee)));
-    let n90 = law.n90.map(|found| {
+    let (knee, peak) = (law.is_knee_extrapolated(), law.is_peak_extrapolated());
+    let knee =
+        law.knee.map(|fitted| row("knee, in sessions", &fitted, sessions, extrapolated(knee)));
+    let n90 = law.n90.map(|fitted| {
         let text = match peak {
-            true if found.value <= law.largest_n => "from an extrapolated peak".to_owned(),
+            true if fitted.value <= law.largest_n => "from an extrapolated peak".to_owned(),
             is_beyond => extrapolated(is_beyond),
         };
-        row("90% of the maximum (N90), in sessions", &found, sessions, text)
+        row("90% of the maximum (N90), in sessions", &fitted, sessions, text)
     });
     let peak_at = match law.peak_at {
-        Some(found) => row("peak (N*), in sessions", &found, sessions, extrapolated(peak)),
+        Some(fitted) => row("peak (N*), in sessions", &fitted, sessions, extrapolated(peak)),
         None => vec![
             "peak (N*), in sessions".into(),
             "none".into(),
@@ -155,10 +164,15 @@ fn law_table(law: &ScalingLaw, title: String) -> Table {
         ],
     };
     let maximum = law.maximum_per_s;
-    let maximum = maximum.map(|found| row("maximum, in TPS", &found, rate, extrapolated(peak)));
+    let maximum = maximum.map(|fitted| row("maximum, in TPS", &fitted, rate, extrapolated(peak)));
     rows.extend([knee, n90, Some(peak_at), maximum].into_iter().flatten());
     let check = &law.residuals;
-    let columns = [word("parameter"), number("value"), word("95% interval").optional(), word("")];
+    let columns = [
+        text_column("parameter"),
+        number_column("value"),
+        text_column("95% interval").optional(),
+        text_column(""),
+    ];
     Table::new(title, columns, rows).with_note(format!(
         "X(N) = λN / (1 + σ(N-1) + κN(N-1)), fitted to {} runs at {} levels, R² {:.4}; {check}",
         law.points, law.levels, law.r_squared
@@ -170,14 +184,14 @@ pub(super) fn sessions(value: f64) -> String {
 }
 
 /// The interval of a fitted value.
-pub(super) fn fitted_interval(found: &FittedValue, text: impl Fn(f64) -> String) -> String {
-    match found.high {
-        Some(high) => format!("{} to {}", text(found.low), text(high)),
-        None => format!("from {} on", text(found.low)),
+pub(super) fn fitted_interval(fitted: &FittedValue, text: impl Fn(f64) -> String) -> String {
+    match fitted.high {
+        Some(high) => format!("{} to {}", text(fitted.low), text(high)),
+        None => format!("from {} on", text(fitted.low)),
     }
 }
 
-fn row(name: &str, found: &FittedValue, text: impl Fn(f64) -> String, note: String) -> Vec<Cell> {
-    let value = if found.value == 0.0 { "0".to_owned() } else { text(found.value) };
-    vec![name.into(), value.into(), fitted_interval(found, text).into(), note.into()]
+fn row(name: &str, fitted: &FittedValue, text: impl Fn(f64) -> String, note: String) -> Vec<Cell> {
+    let value = if fitted.value == 0.0 { "0".to_owned() } else { text(fitted.value) };
+    vec![name.into(), value.into(), fitted_interval(fitted, text).into(), note.into()]
 }

@@ -14,28 +14,31 @@ use riops_model::units::format::{joined, number_of, rate};
 pub(in crate::subjects::experiment) fn words(
     view: &StudyView,
 ) -> IndexMap<&'static str, Vec<String>> {
-    let mut found: IndexMap<&'static str, Vec<String>> = IndexMap::new();
-    let mut add = |label, text| found.entry(label).or_default().push(text);
+    let mut texts: IndexMap<&'static str, Vec<String>> = IndexMap::new();
+    let mut add = |label, text| texts.entry(label).or_default().push(text);
     for cell in &view.cells {
         let Some(saturation) = &cell.saturation else {
             continue;
         };
         let name = if view.cells.len() > 1 { format!("{}: ", cell.name) } else { String::new() };
-        if let Some(of) = &saturation.sessions {
-            add("saturation", format!("{name}{}", saturation_text(view, cell, saturation, of)));
-            for text in of_law(saturation, of) {
+        if let Some(conclusion) = &saturation.sessions {
+            add(
+                "saturation",
+                format!("{name}{}", saturation_text(view, cell, saturation, conclusion)),
+            );
+            for text in of_law(saturation, conclusion) {
                 add("law", format!("{name}{text}"));
             }
             if !saturation.thresholds.is_empty() {
-                add("threshold", format!("{name}{}", threshold_text(saturation, of)));
+                add("threshold", format!("{name}{}", threshold_text(saturation, conclusion)));
             }
-            for text in limits(of) {
+            for text in limits(conclusion) {
                 add("caution", format!("{name}{text}"));
             }
         }
         let closed = saturation.sessions.as_ref();
-        let closed = closed.and_then(|of| closed_loop(view, cell, of.saturation));
-        if let Some(text) = ladder_text(saturation, closed.map(|found| found.estimate.value)) {
+        let closed = closed.and_then(|conclusion| closed_loop(view, cell, conclusion.saturation));
+        if let Some(text) = ladder_text(saturation, closed.map(|figure| figure.estimate.value)) {
             add("open loop", format!("{name}{text}"));
         }
         if let Some(rate) = &saturation.rate {
@@ -46,31 +49,31 @@ pub(in crate::subjects::experiment) fn words(
             add("caution", format!("{name}{text}"));
         }
     }
-    found
+    texts
 }
 
 fn saturation_text(
     view: &StudyView,
     cell: &CellView,
     saturation: &Saturation,
-    of: &sessions::Conclusion,
+    conclusion: &sessions::Conclusion,
 ) -> String {
     let nodes = saturation.nodes.filter(|&nodes| nodes > 1).map_or_else(String::new, |nodes| {
-        let each = f64::from(of.saturation) / f64::from(nodes);
-        format!(" ({} per node on {nodes} nodes)", sessions(each))
+        let per_node = f64::from(conclusion.saturation) / f64::from(nodes);
+        format!(" ({} per node on {nodes} nodes)", sessions(per_node))
     });
-    let reached = closed_loop(view, cell, of.saturation);
+    let reached = closed_loop(view, cell, conclusion.saturation);
     let reached =
-        reached.map_or_else(String::new, |found| format!(", {} TPS", with_interval(found)));
-    let best = if of.best == of.saturation {
+        reached.map_or_else(String::new, |figure| format!(", {} TPS", with_interval(figure)));
+    let best = if conclusion.best == conclusion.saturation {
         ", the highest throughput that was measured".to_owned()
     } else {
-        closed_loop(view, cell, of.best).map_or_else(String::new, |best| {
-            let (tps, sessions) = (best.text(), of.best);
+        closed_loop(view, cell, conclusion.best).map_or_else(String::new, |best| {
+            let (tps, sessions) = (best.text(), conclusion.best);
             format!(", at least 95% of the plateau around {sessions} sessions: {tps} TPS")
         })
     };
-    format!("{}{nodes}{reached}{best}", number_of(of.saturation.into(), "session"))
+    format!("{}{nodes}{reached}{best}", number_of(conclusion.saturation.into(), "session"))
 }
 
 /// The throughput of the closed loop with this number of sessions.
@@ -79,24 +82,25 @@ fn closed_loop<'a>(view: &StudyView, cell: &'a CellView, sessions: u32) -> Optio
     level.group.figure(view.main_stage, view.main)
 }
 
-fn of_law(saturation: &Saturation, of: &sessions::Conclusion) -> Vec<String> {
-    let Some(law) = &of.law else {
-        return of.law_error.clone().into_iter().collect();
+fn of_law(saturation: &Saturation, conclusion: &sessions::Conclusion) -> Vec<String> {
+    let Some(law) = &conclusion.law else {
+        return conclusion.law_error.clone().into_iter().collect();
     };
     if !law.residuals.is_ok() {
         return vec![format!("{}; its figures are not reliable", law.residuals)];
     }
     let nodes = saturation.nodes.filter(|&nodes| nodes > 1);
-    let figure = |name: &str, found: &FittedValue| {
-        let each = nodes.map_or_else(String::new, |nodes| {
-            format!(", {} per node", sessions(found.value / f64::from(nodes)))
+    let figure = |name: &str, parameter: &FittedValue| {
+        let per_node = nodes.map_or_else(String::new, |nodes| {
+            format!(", {} per node", sessions(parameter.value / f64::from(nodes)))
         });
-        let note = if found.value > law.largest_n { ", extrapolated" } else { "" };
-        let interval = fitted_interval(found, sessions);
-        format!("{name} {}{each} ({interval}{note})", sessions(found.value))
+        let note = if parameter.value > law.largest_n { ", extrapolated" } else { "" };
+        let interval = fitted_interval(parameter, sessions);
+        format!("{name} {}{per_node} ({interval}{note})", sessions(parameter.value))
     };
     let fitted = [("knee", &law.knee), ("N90", &law.n90), ("peak", &law.peak_at)];
-    let fitted = fitted.into_iter().filter_map(|(name, found)| Some(figure(name, found.as_ref()?)));
+    let fitted =
+        fitted.into_iter().filter_map(|(name, parameter)| Some(figure(name, parameter.as_ref()?)));
     let no_peak = law.peak_at.is_none().then(|| "no peak".to_owned());
     vec![
         joined(fitted.chain(no_peak), " · "),
@@ -104,24 +108,24 @@ fn of_law(saturation: &Saturation, of: &sessions::Conclusion) -> Vec<String> {
     ]
 }
 
-fn threshold_text(saturation: &Saturation, of: &sessions::Conclusion) -> String {
+fn threshold_text(saturation: &Saturation, conclusion: &sessions::Conclusion) -> String {
     let thresholds = saturation.thresholds.join(" and ");
-    match of.most_sessions_within_threshold {
+    match conclusion.most_sessions_within_threshold {
         Some(most) => format!("at most {} meet {thresholds}", number_of(most.into(), "session")),
         None => format!("no number of sessions meets {thresholds}"),
     }
 }
 
-fn limits(of: &sessions::Conclusion) -> Vec<String> {
+fn limits(conclusion: &sessions::Conclusion) -> Vec<String> {
     let mut texts = Vec::new();
-    if of.ends_at_last {
+    if conclusion.ends_at_last {
         texts.push("the highest level is the best: throughput may still grow beyond it".to_owned());
     }
-    if let Some(failing) = of.failing {
+    if let Some(failing) = conclusion.failing {
         let failing = number_of(failing.into(), "session");
         texts.push(format!("the runs with {failing} failed or are not valid; more were not tried"));
     }
-    if of.is_incomplete {
+    if conclusion.is_incomplete {
         texts.push("the search ended at its maximum number of runs".to_owned());
     }
     texts
@@ -130,15 +134,15 @@ fn limits(of: &sessions::Conclusion) -> Vec<String> {
 /// The highest sustained step of the ladder, and the first that was not. A rate that the closed loop reached is not
 /// beyond the server: its arrivals are irregular, or their response times miss a threshold.
 fn ladder_text(saturation: &Saturation, closed_per_s: Option<f64>) -> Option<String> {
-    let of = |is_met: bool| {
+    let steps = |is_met: bool| {
         let ladder = saturation.ladder.iter();
         ladder
             .filter(move |step| (step.sustained == step.runs) == is_met)
             .map(|step| step.rate_per_s)
     };
-    let best = of(true).max_by(f64::total_cmp);
+    let best = steps(true).max_by(f64::total_cmp);
     let best = best.map(|per_s| format!("sustained up to {} TPS", rate(per_s)));
-    let missed = of(false).next().map(|missed| {
+    let missed = steps(false).next().map(|missed| {
         let per_s = rate(missed);
         match closed_per_s.filter(|closed| missed <= *closed).map(rate) {
             Some(closed) => format!(
@@ -154,29 +158,29 @@ fn ladder_text(saturation: &Saturation, closed_per_s: Option<f64>) -> Option<Str
     }
 }
 
-fn rate_text(saturation: &Saturation, found: &rate::Conclusion) -> String {
+fn rate_text(saturation: &Saturation, conclusion: &rate::Conclusion) -> String {
     let thresholds = match saturation.thresholds.as_slice() {
         [] => String::new(),
         thresholds => format!(" within {}", thresholds.join(" and ")),
     };
-    let [low, high] = [found.boundary_per_s.low, found.boundary_per_s.high].map(rate);
+    let [low, high] = [conclusion.boundary_per_s.low, conclusion.boundary_per_s.high].map(rate);
     let beyond = format!("; the boundary is between {low} and {high} TPS (90% interval)");
     let with = saturation.rate_sessions.map_or_else(String::new, |sessions| {
         format!(" with {}", number_of(sessions.into(), "session"))
     });
     // Near the boundary, a rate is sustained in one run and not in the next.
     let share = |per_s: f64| {
-        let result = found.rates.iter().find(|result| result.rate_per_s == per_s);
+        let result = conclusion.rates.iter().find(|result| result.rate_per_s == per_s);
         result.map_or_else(String::new, |result| {
             format!(" in {} of {}", result.sustained, number_of(result.runs.into(), "run"))
         })
     };
-    let text = match found.rate_per_s {
+    let text = match conclusion.rate_per_s {
         Some(per_s) => {
             format!("{} TPS are sustained{with}{thresholds}{}", rate(per_s), share(per_s))
         }
         None => format!("no rate was sustained{thresholds}"),
     };
-    let incomplete = if found.is_incomplete { " (the search is not complete)" } else { "" };
+    let incomplete = if conclusion.is_incomplete { " (the search is not complete)" } else { "" };
     format!("{text}{beyond}{incomplete}")
 }

@@ -1,6 +1,6 @@
 //! The numbers in results of other tools. Larger ones than any run has are no numbers, so that sums cannot overflow.
 
-use crate::units::format::whole;
+use crate::units::format::nearest_integer;
 use std::str::FromStr;
 
 /// Maximum count: a million per second for 12 days. A log would need 16 million such lines to exceed 64 bits.
@@ -37,18 +37,18 @@ impl Limited for f64 {
 }
 
 /// Returns the number of a text, if it is one within the limits.
-pub(super) fn number<T: Limited>(text: &str) -> Option<T> {
+pub(super) fn parse_number<T: Limited>(text: &str) -> Option<T> {
     text.trim().parse().ok().filter(T::is_possible)
 }
 
 /// Returns the number of a text that must be one.
-pub(super) fn required<T: Limited>(text: &str) -> Result<T, String> {
-    number(text).ok_or_else(|| format!("expected a number, found \"{text}\""))
+pub(super) fn require_number<T: Limited>(text: &str) -> Result<T, String> {
+    parse_number(text).ok_or_else(|| format!("expected a number, found \"{text}\""))
 }
 
 /// Returns the count of a rate over some time.
 pub(super) fn counted(per_s: f64, seconds: f64) -> u64 {
-    whole((per_s * seconds).clamp(0.0, COUNT_MAX as f64))
+    nearest_integer((per_s * seconds).clamp(0.0, COUNT_MAX as f64))
 }
 
 #[cfg(test)]
@@ -57,13 +57,13 @@ mod tests {
 
     #[test]
     fn numbers_have_limits() {
-        assert_eq!(number::<u64>(" 1099511627776 "), Some(COUNT_MAX));
-        assert_eq!(number::<u64>("1099511627777"), None);
-        assert_eq!(number::<f64>("-1e30"), Some(-1e30));
+        assert_eq!(parse_number::<u64>(" 1099511627776 "), Some(COUNT_MAX));
+        assert_eq!(parse_number::<u64>("1099511627777"), None);
+        assert_eq!(parse_number::<f64>("-1e30"), Some(-1e30));
         for text in ["1e31", "1e-31", "inf", "nan", "", "x"] {
-            assert_eq!(number::<f64>(text), None, "{text}");
+            assert_eq!(parse_number::<f64>(text), None, "{text}");
         }
-        assert_eq!(number::<f64>("0.0"), Some(0.0));
+        assert_eq!(parse_number::<f64>("0.0"), Some(0.0));
         assert_eq!((counted(0.5, 3.0), counted(-1.0, 1.0)), (2, 0));
         assert_eq!((counted(1e30, 1e30), counted(f64::NAN, 1.0)), (COUNT_MAX, 0));
     }

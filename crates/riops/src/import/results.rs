@@ -1,4 +1,4 @@
-//! What an import found, and the record of it. Unknown values stay absent.
+//! The results of a run of another tool, and the record of them. Unknown values stay absent.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -33,14 +33,14 @@ impl Imports {
 
     pub(super) fn add(
         &mut self,
-        found: Vec<(Format, Found)>,
+        runs: Vec<(Format, RunResults)>,
         origin: &ImportSource<'_>,
         settings: &Settings,
     ) -> Result<(), ImportError> {
-        let starts = starts(&found, origin, settings);
-        for ((format, found), start) in found.into_iter().zip(starts) {
-            self.notices.extend(found.notices.iter().cloned());
-            let record = record(format, found, start, origin, settings);
+        let starts = starts(&runs, origin, settings);
+        for ((format, results), start) in runs.into_iter().zip(starts) {
+            self.notices.extend(results.notices.iter().cloned());
+            let record = record(format, results, start, origin, settings);
             let name = origin.files.join(", ");
             require_sums(&record).map_err(|reason| ImportError::contents(&name, reason))?;
             self.records.push(record);
@@ -60,7 +60,7 @@ pub(super) struct ImportSource<'a> {
 
 /// A run in the results of another tool.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found {
+pub(super) struct RunResults {
     pub(super) run: ImportedRun,
     pub(super) started_at: Option<Timestamp>,
     /// Number of threads of the tool; 0 if unknown.
@@ -80,7 +80,7 @@ pub(super) struct Found {
     pub(super) notices: Vec<String>,
 }
 
-impl Found {
+impl RunResults {
     pub(super) fn fact(&mut self, name: &str, value: &impl ToString) {
         self.run.facts.insert(name.to_owned(), value.to_string());
     }
@@ -113,49 +113,49 @@ pub(super) trait Report: Default {
     fn has_started(&self) -> bool;
 
     /// Returns the run, or what is missing.
-    fn finish(self) -> Result<Found, String>;
+    fn finish(self) -> Result<RunResults, String>;
 }
 
 /// Returns the record of a run.
 fn record(
     format: Format,
-    mut found: Found,
+    mut results: RunResults,
     start: Start,
     origin: &ImportSource<'_>,
     settings: &Settings,
 ) -> Record {
-    let unreported = unreported(&found);
-    let facts = std::mem::take(&mut found.run.facts).into_iter();
-    found.run.facts = facts.map(|(name, value)| (plain(&name), plain(&value))).collect();
-    found.run.version = found.run.version.as_deref().map(plain);
-    found.run.test = found.run.test.as_deref().map(plain);
-    let failure = found.failure.as_deref().map(plain);
-    found.target.server_version = plain(&found.target.server_version);
-    let mut stage = found.stage;
-    for operation in &mut stage.session_loop.operations {
-        operation.name = plain(&operation.name);
-    }
-    stage.name = format!("imported, {}", found.run.tool);
+    let unreported = unreported(&results);
+    let facts = std::mem::take(&mut results.run.facts).into_iter();
+    results.run.facts = facts.map(|(name, value)| (plain(&name), plain(&value))).collect();
+    results.run.version = results.run.version.as_deref().map(plain);
+    results.run.test = results.run.test.as_deref().map(plain);
+    let failure = results.failure.as_deref().map(plain);
+    results.target.server_version = plain(&results.target.server_version);
+    let mut stage = results.stage;
+    let operations = stage.session_loop.operations.iter_mut();
+    operations.for_each(|operation| operation.name = plain(&operation.name));
+    stage.name = format!("imported, {}", results.run.tool);
     stage.kind = StageKind::Loop;
     stage.throughput =
         Throughput::over(stage.seconds, stage.transactions, stage.rows, stage.statements);
     let slots = Slot::of_series(&stage.session_loop.series);
     let rows_each = stage.rows as f64 / stage.transactions.max(1) as f64;
     stage.session_loop.steadiness = steadiness(&slots, rows_each, false);
-    stage.started_at = found.started_at.or(settings.started_at);
-    let (id, tool) = (id(&found.run, &stage, found.started_at, start.at), found.run.tool.clone());
+    stage.started_at = results.started_at.or(settings.started_at);
+    let id = id(&results.run, &stage, results.started_at, start.at);
+    let tool = results.run.tool.clone();
     let plan = Plan {
         sessions: stage.sessions,
-        workers: found.workers,
-        protocol: found.protocol.unwrap_or_default(),
-        schedule: found.rate.unwrap_or(Schedule::Closed),
-        stop: found.stop.unwrap_or(Stop::DurationS(stage.seconds)),
-        percentile: found.percentile.unwrap_or(Plan::default().percentile),
+        workers: results.workers,
+        protocol: results.protocol.unwrap_or_default(),
+        schedule: results.rate.unwrap_or(Schedule::Closed),
+        stop: results.stop.unwrap_or(Stop::DurationS(stage.seconds)),
+        percentile: results.percentile.unwrap_or(Plan::default().percentile),
         warmup_s: 0.0,
         verify: false,
         label: settings.label.clone(),
         tags: settings.tags.clone(),
-        work: found.run.into(),
+        work: results.run.into(),
         ..Plan::default()
     };
     Record {
@@ -175,8 +175,8 @@ fn record(
         plan,
         status: if failure.is_some() { Status::Failed } else { Status::Done },
         failure: failure.clone(),
-        target: found.target,
-        client: client(found.workers),
+        target: results.target,
+        client: client(results.workers),
         agents: Vec::new(),
         stages: vec![stage],
         accesses: Vec::new(),
@@ -213,13 +213,13 @@ fn verdict(tool: &str, failure: Option<&str>) -> Verdict {
 }
 
 /// Returns the fields of the plan that the results do not contain.
-fn unreported(found: &Found) -> Vec<String> {
+fn unreported(results: &RunResults) -> Vec<String> {
     let fields = [
-        ("sessions", found.stage.sessions == 0),
-        ("workers", found.workers == 0),
-        ("protocol", found.protocol.is_none()),
-        ("stop", found.stop.is_none()),
-        ("percentile", found.percentile.is_none()),
+        ("sessions", results.stage.sessions == 0),
+        ("workers", results.workers == 0),
+        ("protocol", results.protocol.is_none()),
+        ("stop", results.stop.is_none()),
+        ("percentile", results.percentile.is_none()),
         ("errors", true),
     ];
     fields
@@ -239,18 +239,22 @@ struct Start {
 
 /// Returns the start of each run. A tool that redirects its output ends when the file was last
 /// modified, and each earlier run ends when the next one starts.
-fn starts(found: &[(Format, Found)], origin: &ImportSource<'_>, settings: &Settings) -> Vec<Start> {
+fn starts(
+    runs: &[(Format, RunResults)],
+    origin: &ImportSource<'_>,
+    settings: &Settings,
+) -> Vec<Start> {
     /// Minimum distance of two starts, so that the runs are ordered as in the text.
     const LEAST: SignedDuration = SignedDuration::from_millis(1);
     let mut starts = Vec::new();
     let mut next: Option<Timestamp> = None;
-    for (_, each) in found.iter().rev() {
-        let length = SignedDuration::try_from_secs_f64(each.stage.seconds).unwrap_or_default();
+    for (_, results) in runs.iter().rev() {
+        let length = SignedDuration::try_from_secs_f64(results.stage.seconds).unwrap_or_default();
         let before = |end: Timestamp, length| end.checked_sub(length).unwrap_or(end);
         let of_next = next.map(|next| before(next, length.max(LEAST)));
         let of_file = origin.modified.map(|end| of_next.unwrap_or_else(|| before(end, length)));
         let sources = [
-            (each.started_at, StartSource::Results),
+            (results.started_at, StartSource::Results),
             (settings.started_at, StartSource::User),
             (of_file, StartSource::FileTime),
         ];
@@ -276,11 +280,11 @@ const RANDOM_BYTES: usize = 10;
 fn id(
     run: &ImportedRun,
     stage: &StageRecord,
-    found_start: Option<Timestamp>,
+    reported_start: Option<Timestamp>,
     started_at: Timestamp,
 ) -> Uuid {
     let contents = StageRecord { started_at: None, ..stage.clone() };
-    let start = found_start.map(|at| at.to_string());
+    let start = reported_start.map(|at| at.to_string());
     let json = serde_json::to_vec(&(run, contents, start)).unwrap_or_default();
     let mut random = [0; RANDOM_BYTES];
     for (byte, hashed) in random.iter_mut().zip(Sha256::digest(json)) {
@@ -313,10 +317,10 @@ pub(super) fn require_sums(record: &Record) -> Result<(), String> {
 
 /// The sum of all whole numbers in a value.
 fn sum(value: &Value) -> u64 {
-    let add = |all: u64, each: &Value| all.saturating_add(sum(each));
+    let add = |all: u64, inner: &Value| all.saturating_add(sum(inner));
     match value {
-        Value::Number(number) => {
-            number.as_u64().or(number.as_i64().map(i64::unsigned_abs)).unwrap_or(0)
+        Value::Number(value) => {
+            value.as_u64().or(value.as_i64().map(i64::unsigned_abs)).unwrap_or(0)
         }
         Value::Array(values) => values.iter().fold(0, add),
         Value::Object(fields) => fields.values().fold(0, add),
