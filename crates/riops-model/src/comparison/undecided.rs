@@ -18,7 +18,7 @@ const OTHERS_CPU_MIN: f64 = 0.05;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Undecided {
     /// Differences that are more than chance, in other figures, in costs of a transaction and in parts of its time. Each of
-    /// these three kinds contains a false one with a probability of at most 5%.
+    /// these three kinds contains a false one with a probability of at most 5%; costs and parts are judged in each stage.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certain: Vec<Certain>,
     /// Further runs of each side that probably decide, if they vary like these.
@@ -119,7 +119,7 @@ pub(super) fn significant<'a>(costs: &[&'a FigureComparison]) -> Vec<&'a FigureC
     costs.iter().filter(differs).copied().collect()
 }
 
-/// The time that a run took, in seconds.
+/// Estimated time of a run, in seconds.
 fn seconds(run: &Record) -> f64 {
     let stages = run.stages.iter();
     stages.map(|stage| run.plan.warmup_s + stage.seconds).sum::<f64>() + OVERHEAD_S
