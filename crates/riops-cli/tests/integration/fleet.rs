@@ -323,19 +323,31 @@ fn an_interrupt_of_one_agent_ends_all() {
 
 #[test]
 fn an_agent_that_was_stopped_reports_for_how_long() {
-    let place = Place::new("stopped");
-    let children = start_measuring(&place, LONG);
-    kill(children[2].id(), "-STOP");
-    place.await_value(
-        "select 1 from riops_store.fleet_agent where number = 2 and heartbeat_at < clock_timestamp() - interval '5 s'",
-    );
-    kill(children[2].id(), "-CONT");
-    let record = Fleet::wait(children).record(3);
-    let reasons = record["verdict"]["reasons"].to_string();
-    assert!(reasons.contains("agent 2: its process did not run for"), "{reasons}");
-    assert!(record["agents"][2]["stopped_s"].as_f64().unwrap() > 3.0);
-    assert!(record["checks"].as_array().unwrap().iter().all(|check| check["held"] == true));
-    place.require_empty();
+    for waits_for_the_store in [false, true] {
+        let place = Place::new(&format!("stopped_{waits_for_the_store}"));
+        let children = start_measuring(&place, LONG);
+        let mut holder = place.store.connect();
+        if waits_for_the_store {
+            let lock = "begin; select 1 from riops_store.fleet_agent where number = 2 for update";
+            holder.execute(lock).unwrap();
+            place.await_value(
+                "select 1 from pg_stat_activity
+                  where datname = current_database() and wait_event_type = 'Lock'",
+            );
+        }
+        kill(children[2].id(), "-STOP");
+        place.await_value(
+            "select 1 from riops_store.fleet_agent where number = 2 and heartbeat_at < clock_timestamp() - interval '6 s'",
+        );
+        drop(holder);
+        kill(children[2].id(), "-CONT");
+        let record = Fleet::wait(children).record(3);
+        let reasons = record["verdict"]["reasons"].to_string();
+        assert!(reasons.contains("agent 2: its process did not run for"), "{reasons}");
+        assert!(record["agents"][2]["stopped_s"].as_f64().unwrap() > 3.0);
+        assert!(record["checks"].as_array().unwrap().iter().all(|check| check["held"] == true));
+        place.require_empty();
+    }
 }
 
 #[test]

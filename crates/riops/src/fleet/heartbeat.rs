@@ -29,6 +29,8 @@ const LOST_AFTER_MIN: Duration = Duration::from_secs(10);
 const HEARTBEATS_SENT: f64 = 3.0;
 /// Number of intervals that no run reaches: the shortest ones for thirteen years.
 const INTERVALS_MAX: u64 = 1 << 32;
+/// A stop of the process is measured as shorter by up to this time.
+const STOP_RESOLUTION: Duration = Duration::from_millis(200);
 /// Heartbeats between two comparisons of the clocks.
 const CLOCK_EVERY: u32 = 10;
 
@@ -68,12 +70,11 @@ struct Points {
     stopped_s: f64,
 }
 
-/// The thread. It ends when this is dropped.
+/// The threads. They end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     pub(super) shared: Arc<Shared>,
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<(Sender<()>, JoinHandle<()>)>,
 }
 
 /// Settings of the thread.
@@ -92,19 +93,28 @@ impl Heartbeat {
         let sent = truncated((HEARTBEATS_SENT * intervals_per_beat.max(1.0)).ceil());
         let (meeting, points) = (Mutex::new(meeting), Mutex::default());
         let shared = Arc::new(Shared { meeting, points, pulse, breach: Arc::default(), sent });
+        let mut heartbeat = Self { shared, threads: Vec::new() };
+        heartbeat.spawn("riops-fleet", beat)?;
+        // The first thread waits for the store, so only a second one knows that the process did not run.
+        heartbeat.spawn("riops-fleet-late", measure_stops)?;
+        Ok(heartbeat)
+    }
+
+    fn spawn(&mut self, name: &str, task: fn(&Shared, &Receiver<()>)) -> std::io::Result<()> {
         let (stop, stopped) = channel();
-        let of_thread = Arc::clone(&shared);
+        let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new()
-            .name("riops-fleet".to_owned())
-            .spawn(move || beat(&of_thread, &stopped))?;
-        Ok(Self { shared, stop: Some(stop), thread: Some(thread) })
+            .name(name.to_owned())
+            .spawn(move || task(&shared, &stopped))?;
+        self.threads.push((stop, thread));
+        Ok(())
     }
 }
 
 impl Drop for Heartbeat {
     fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
+        for (stop, thread) in self.threads.drain(..) {
+            drop(stop);
             let _ = thread.join();
         }
     }
@@ -223,22 +233,23 @@ impl Shared {
 fn beat(shared: &Shared, stopped: &Receiver<()>) {
     let every = shared.pulse.every;
     let (mut is_told, mut beats) = (false, 0);
-    loop {
-        let planned = Instant::now() + every;
-        match stopped.recv_timeout(every) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
-        }
-        let late_s = planned.elapsed().as_secs_f64();
-        let mut points = shared.points();
-        points.stopped_s = points.stopped_s.max(late_s);
-        drop(points);
+    while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         // The run goes on without the store; what it says is needed at the end only.
         let _ = shared.tell(&mut is_told);
         beats += 1;
         if beats % CLOCK_EVERY == 0 {
             let _ = shared.meeting().read_clock_again();
         }
+    }
+}
+
+fn measure_stops(shared: &Shared, stopped: &Receiver<()>) {
+    let mut planned = Instant::now() + STOP_RESOLUTION;
+    while stopped.recv_timeout(STOP_RESOLUTION) == Err(RecvTimeoutError::Timeout) {
+        let mut points = shared.points();
+        points.stopped_s = points.stopped_s.max(planned.elapsed().as_secs_f64());
+        drop(points);
+        planned = Instant::now() + STOP_RESOLUTION;
     }
 }
 
