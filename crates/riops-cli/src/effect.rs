@@ -110,11 +110,24 @@ const RULES: &[Rule] = &[
         options: &["details"],
         sources: Sources::NotEnvironment,
         reason: |set| {
-            if set.is_command("sweep") || set.is_cell {
-                return Some("an experiment has several runs".to_owned());
+            for (option, reason) in [
+                ("client", "--client prints everything"),
+                ("disk", "--disk prints everything"),
+                ("list", "--list has a line for each experiment"),
+            ] {
+                if set.source(option).is_some() {
+                    return Some(reason.to_owned());
+                }
             }
-            if set.source("repeat").is_some() {
+            if set.is_cell {
+                return Some("it belongs to the command line, not to a cell".to_owned());
+            }
+            let is_sweep = set.is_command("sweep");
+            if set.source("repeat").is_some() && !is_sweep {
                 return Some("--repeat prints a line for each run".to_owned());
+            }
+            if set.source("dry-run").is_some() && (is_sweep || set.is_command("ab")) {
+                return Some("--dry-run has no result".to_owned());
             }
             let forms = set.values("output");
             let is_printed = |form: &&String| !form.contains('=') && *form != "png";

@@ -28,6 +28,10 @@ use crate::hints::Given;
 /// The command line is invalid, or does not fit the server or its dataset.
 pub(crate) const USAGE: u8 = 2;
 
+/// The observed command cannot be started, as a shell says it.
+const COMMAND_NOT_FOUND: u8 = 127;
+const COMMAND_NOT_EXECUTABLE: u8 = 126;
+
 /// An invalid command line. The exit code is [`USAGE`].
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -197,6 +201,8 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             ErrorKind::Interrupted => INTERRUPTED,
             ErrorKind::Usage => USAGE,
             ErrorKind::NotValid => NOT_VALID,
+            ErrorKind::CommandNotFound => COMMAND_NOT_FOUND,
+            ErrorKind::CommandNotExecutable => COMMAND_NOT_EXECUTABLE,
             ErrorKind::Failed => return None,
         });
     }

@@ -16,6 +16,9 @@ pub(crate) struct Given {
     pub(crate) embedded: String,
     /// Options that find the embedded server once it has been started.
     pub(crate) embedded_home: String,
+    /// The words of `riops run`, `run` first, without the options for server, store and output, quoted for a shell; empty for
+    /// other commands.
+    pub(crate) run: Vec<String>,
     /// Options that select the store.
     pub(crate) store: String,
     /// Whether the options had a password, which commands do not repeat.

@@ -8,7 +8,7 @@ use riops::dataset::{Access, Needs};
 use riops::fleet::{Membership, Role};
 use riops::plan::{ObserveRun, Plan, PreparePolicy};
 use riops::record::{DiskLimit, Note, Record};
-use riops::report::{self, Detail, Extras, Form, FormError, Rendered};
+use riops::report::{self, Detail, Extras, Form, FormError, Lines, Rendered};
 use riops::run::{History, NoHistory};
 use riops::server::Target;
 use riops::session::{Ran, Saved, Session, SessionError};
@@ -39,6 +39,8 @@ pub(crate) fn as_in_form(
 pub(crate) struct Forms {
     /// The form of standard output.
     pub(crate) shown: &'static Form,
+    /// How much the text on standard output says.
+    detail: Detail,
     files: Cell<Option<Outputs>>,
 }
 
@@ -47,12 +49,17 @@ impl Forms {
     ///
     /// # Errors
     /// If a form does not fit the plan, or a file cannot be written.
-    pub(crate) fn open(options: &OutputOptions, plan: &Plan, ui: Ui) -> Result<Self> {
+    pub(crate) fn open(
+        options: &OutputOptions,
+        detail: Detail,
+        plan: &Plan,
+        ui: Ui,
+    ) -> Result<Self> {
         for output in &options.output {
             report::form(&output.form, plan)?;
         }
         let files = Cell::new(Some(Outputs::open(options, Some("text"), ui)?));
-        Ok(Self { shown: report::form(options.shown(), plan)?, files })
+        Ok(Self { shown: report::form(options.shown(), plan)?, detail, files })
     }
 }
 
@@ -62,8 +69,6 @@ pub(crate) struct Runner<'a> {
     pub(crate) forms: Forms,
     /// The parts of the form, if they are printed while the run is in progress.
     pub(crate) streaming: Option<Arc<Streaming>>,
-    /// How much the text shows.
-    pub(crate) detail: Detail,
     /// Whether the form has its intervals.
     pub(crate) intervals: bool,
     pub(crate) graph_options: &'a GraphOptions,
@@ -93,12 +98,14 @@ impl Runner<'_> {
 
     fn print(&self, record: &Record, saved: &Saved, print: Print<'_>) -> Result<()> {
         let given = self.ui.given();
-        let (detail, intervals) = (self.detail, self.intervals);
-        let omits_password = given.omits_password;
+        let (intervals, omits_password) = (self.intervals, given.omits_password);
+        let run_words = Some(given.run.as_slice()).filter(|words| !words.is_empty());
         let begun = self.streaming.as_ref().and_then(|streaming| streaming.begun());
         let rest = |form: &Form, record: &Record, extras: &Extras<'_>| match begun {
             Some(stream) => Ok(Rendered::Data(stream.closing(record, extras))),
-            None => print(form, record, &Extras { detail, intervals, omits_password, ..*extras }),
+            None => {
+                print(form, record, &Extras { intervals, omits_password, run_words, ..*extras })
+            }
         };
         // An observed command writes to standard output.
         let of_command = |form: &Form, record: &Record, extras: &Extras<'_>| {
@@ -140,15 +147,6 @@ fn access(plan: &Plan) -> Access<'_> {
     }
 }
 
-/// How much the text of a run shows: everything on request.
-pub(crate) fn detail(everything: bool, ui: Ui) -> Detail {
-    match (everything, ui.is_quiet()) {
-        (true, _) => Detail::Everything,
-        (false, true) => Detail::AnswerWithoutWarnings,
-        (false, false) => Detail::Answer,
-    }
-}
-
 /// Prints a record in a form, and writes it to the files of the others. The commands to try have the options for its server, if
 /// known, and for its store, if the run is stored. If the printed form has no verdict, prints the reasons for an invalid run
 /// and the breached thresholds to standard error.
@@ -181,7 +179,8 @@ fn print_with(
     print: Print<'_>,
     ui: Ui,
 ) -> Result<()> {
-    let extras = Extras::new(stored, crate::ui::output_lines())
+    let lines = Lines { detail: forms.detail, ..crate::ui::output_lines() };
+    let extras = Extras::new(stored, lines)
         .with_histogram(options.graph_options.histogram())
         .with_options(options.server, options.store);
     let rendered = print(forms.shown, record, &extras);

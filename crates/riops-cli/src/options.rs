@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::sync::LazyLock;
 
 use clap::{Arg, ArgAction, Command};
+use riops::units::text::nearest;
 
 /// Where a command line comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,12 +118,7 @@ impl OptionNames {
         if let Some(names) = self.aliases.get(name) {
             return names.iter().map(String::as_str).collect();
         }
-        // One typing error per three characters, and at least one.
-        let distance_max = (name.chars().count() / 3).max(1);
-        let distances =
-            self.names.iter().map(|known| (strsim::osa_distance(name, known), known.as_str()));
-        let nearest = distances.min().filter(|(distance, _)| *distance <= distance_max);
-        nearest.into_iter().map(|(_, known)| known).collect()
+        nearest(name, self.names.iter().map(String::as_str)).into_iter().collect()
     }
 
     /// Fails for the alphabetically first of these variables that has the prefix but sets no option.

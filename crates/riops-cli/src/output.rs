@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result, bail};
 use riops::host::OutputFile;
-use riops::report::{Lines, Rendered};
+use riops::report::{Detail, Lines, Rendered};
 use riops::units::text::lines;
 
-use crate::args::output::{Output, OutputOptions};
+use crate::args::output::{AnswerOptions, Output, OutputOptions};
 use crate::failure::refuse;
 use crate::ui::{self, Ui};
 
@@ -43,6 +43,15 @@ impl OpenFile {
     }
 }
 
+/// How much a text on standard output says.
+pub(crate) fn detail(details: bool, ui: Ui) -> Detail {
+    match (details, ui.is_quiet()) {
+        (true, _) => Detail::Everything,
+        (false, true) => Detail::AnswerWithoutWarnings,
+        (false, false) => Detail::Answer,
+    }
+}
+
 /// A file or a folder for a form of the result.
 enum Place {
     File(OpenFile),
@@ -55,6 +64,8 @@ pub(crate) struct Outputs {
     /// The form for standard output, if there is one.
     shown: Option<String>,
     places: Vec<(String, Place)>,
+    /// How much the text on standard output says.
+    pub(crate) detail: Detail,
     ui: Ui,
 }
 
@@ -93,7 +104,17 @@ impl Outputs {
             };
             places.push((form.clone(), place));
         }
-        Ok(Self { shown: shown.or_else(|| default.map(str::to_owned)), places, ui })
+        let shown = shown.or_else(|| default.map(str::to_owned));
+        Ok(Self { shown, places, detail: Detail::Everything, ui })
+    }
+
+    /// Opens the files of a result that has an answer, which the text on standard output shows unless everything was requested.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn open_answer(options: &AnswerOptions, ui: Ui) -> Result<Self> {
+        let detail = detail(options.details, ui);
+        Ok(Self { detail, ..Self::open(&options.outputs, Some("text"), ui)? })
     }
 
     /// Prints and writes the result, which `render` returns in a form for these lines: each form, whatever happens to the
@@ -102,7 +123,8 @@ impl Outputs {
     /// # Errors
     /// The first failure; the others are printed.
     pub(crate) fn emit(self, render: impl Fn(&str, Lines) -> Result<Rendered>) -> Result<()> {
-        let shown = self.shown.as_ref().map(|form| render(form, ui::output_lines()));
+        let lines = Lines { detail: self.detail, ..ui::output_lines() };
+        let shown = self.shown.as_ref().map(|form| render(form, lines));
         let printed = shown.map_or(Ok(()), |rendered| print(&rendered?, self.ui));
         self.write(printed, render)
     }

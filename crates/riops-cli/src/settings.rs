@@ -13,16 +13,19 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
-use riops::plan::Order;
 use riops::plan::pgio::{self, PgioConf, Purpose};
+use riops::plan::{OltpTest, Order, WorkPlan};
 use riops::study::names_program_or_file;
 use riops::units::secret::redacted;
-use riops::units::text::lines;
+use riops::units::text::{lines, shell_word};
 
-use crate::args::{Arguments, ExperimentOptions, TYPED_ONLY};
+use crate::args::groups::FIRST_STEPS;
+use crate::args::sweep::SINGLE_RUN_ONLY;
+use crate::args::{Arguments, ExperimentOptions, StoreOptions, TYPED_ONLY, TargetOptions};
 use crate::effect::{WithoutEffect, require_effect};
 use crate::failure::{ErrorForm, FAILED, USAGE};
 use crate::given::given;
+use crate::hints::Given;
 use crate::options::{
     OptionNames, Origin, Values, settable, variable, with_options_along, with_suggestion,
 };
@@ -40,9 +43,19 @@ pub(crate) fn parse(line: &CommandLine, origin: Origin) -> Result<Arguments, Exi
     let form = error_form(line, &values);
     match matched(line, &values, origin, false) {
         Ok(arguments) => Ok(Arguments { notices, error_form: form, ..arguments }),
+        Err(Unparsed::Clap(error)) if needs_first_steps(&error, line) => {
+            crate::ui::error_of_clap(FIRST_STEPS, FIRST_STEPS);
+            Err(ExitCode::from(USAGE))
+        }
         Err(Unparsed::Clap(error)) => Err(rejected(&error, form)),
         Err(Unparsed::Refused(error)) => Err(form.print(&error, USAGE)),
     }
+}
+
+/// Whether no command was given at all.
+fn needs_first_steps(error: &clap::Error, line: &CommandLine) -> bool {
+    let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    is_help && line.command().get_name() == crate::args::command().get_name()
 }
 
 /// Whether a typed command line has no error.
@@ -135,7 +148,23 @@ fn matched(
         }
     })?;
     let arguments = Arguments::from_arg_matches(&matches).map_err(Unparsed::Clap)?;
-    Ok(Arguments { given: given(&command, &matches), cell_words: cell_words(line), ..arguments })
+    let given = Given { run: run_words(line), ..given(&command, &matches) };
+    Ok(Arguments { given, cell_words: cell_words(line), ..arguments })
+}
+
+/// Returns the words of `riops run WORKLOAD`, `run` first, without the options for its server, store and output, and without those
+/// that name the run. Empty for other commands.
+fn run_words(line: &CommandLine) -> Vec<String> {
+    let ["run", _workload, ..] = line.subcommands().as_slice() else {
+        return Vec::new();
+    };
+    let others = TargetOptions::augment_args(Command::new("run"));
+    let others = OptionNames::of_one(&StoreOptions::augment_args(others));
+    let is_removed = |long: &str| {
+        others.contains(long) || SINGLE_RUN_ONLY.contains(&long) || NOT_REPEATED.contains(&long)
+    };
+    let words = line.without(is_removed);
+    words.iter().skip(1).map(|word| shell_word(&word.to_string_lossy())).collect()
 }
 
 /// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD`: the command line without the options of
@@ -147,13 +176,17 @@ fn cell_words(line: &CommandLine) -> Vec<OsString> {
     let own = ExperimentOptions::augment_args(Command::new("sweep"));
     let own = OptionNames::of_one(&own);
     // An experiment stores one record per run and prints none.
-    let is_removed = |long: &str| own.contains(long) || ["repeat", "output"].contains(&long);
+    let is_removed = |long: &str| own.contains(long) || ["repeat", "output", "details"].contains(&long);
     let mut words = line.without(is_removed);
     if let Some(word) = words.iter_mut().find(|word| *word == "sweep") {
         *word = "run".into();
     }
     words
 }
+
+/// Options of a run that another one does not repeat.
+const NOT_REPEATED: [&str; 8] =
+    ["output", "details", "no-intervals", "label", "tag", "quiet", "repeat", "drop"];
 
 /// The prefix of clap's errors.
 const PREFIX: &str = "error:";
@@ -209,9 +242,17 @@ fn error_form(line: &CommandLine, values: &Values) -> ErrorForm {
     }
 }
 
-/// Replaces clap's suggestion for an unknown option. clap also suggests options whose names have little in
-/// common with what was typed.
+/// Replaces clap's suggestion for an unknown option, and suggests `run` for a workload. clap also suggests options whose names
+/// have little in common with what was typed.
 fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Error {
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some(command) = run_command(typed)
+    {
+        let text = format!("'riops {command}' measures this workload");
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
+        return error;
+    }
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
         return error;
     };
@@ -233,6 +274,14 @@ fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Erro
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
     }
     error
+}
+
+/// Returns the command that measures a workload of this name, or a test of sysbench.
+fn run_command(name: &str) -> Option<String> {
+    if WorkPlan::executable_names().iter().any(|known| known == name) {
+        return Some(format!("run {name}"));
+    }
+    name.parse::<OltpTest>().ok().map(|test| format!("run oltp {test}"))
 }
 
 /// The commands with an option of this name: `'riops prepare rows'`; `None` if there are none.

@@ -35,10 +35,6 @@ const SHORT: [(&str, &str); 21] = [
 
 /// Text after the list of commands.
 const START: &str = "\
-Examples:
-  riops run rows                    random row reads on the embedded server
-  riops run rows -c 32 --batch 1    32 sessions, one row per statement
-
 Options of a command: riops COMMAND -h. Exit codes, more examples and the terms: riops --help";
 
 /// Hides all options of each command that its short help does not show.

@@ -44,7 +44,7 @@ pub(crate) fn output_columns() -> usize {
 
 /// The lines of a text on standard output.
 pub(crate) fn output_lines() -> Lines {
-    Lines { columns: output_columns(), colors: has_colors(&std::io::stdout()) }
+    Lines { colors: has_colors(&std::io::stdout()), ..Lines::from(output_columns()) }
 }
 
 /// A document as text for standard output.

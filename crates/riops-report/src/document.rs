@@ -33,6 +33,17 @@ impl Tone {
     }
 }
 
+/// How much a text for people says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// What decides, and at most three unusual facts: at most 12 lines.
+    Answer,
+    /// The same without unusual facts that are no bad news.
+    AnswerWithoutWarnings,
+    /// Everything that is known.
+    Everything,
+}
+
 /// The lines of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lines {
@@ -40,11 +51,13 @@ pub struct Lines {
     pub columns: usize,
     /// Whether verdicts and warnings have colors.
     pub colors: bool,
+    /// How much they say.
+    pub detail: Detail,
 }
 
 impl From<usize> for Lines {
     fn from(columns: usize) -> Self {
-        Self { columns, colors: false }
+        Self { columns, colors: false, detail: Detail::Everything }
     }
 }
 
@@ -294,8 +307,8 @@ pub(super) fn facts(write: impl FnOnce(&mut Document)) -> Vec<Fact> {
     document.facts()
 }
 
-/// What several runs show. A text ends with the conclusion, where a reader of a terminal looks; pages and Markdown
-/// begin with it.
+/// What several runs show. A text is the answer, or everything with the conclusion at the end, where a reader of a terminal
+/// looks; pages and Markdown begin with the conclusion.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Findings {
     /// Title of the page.
@@ -310,6 +323,9 @@ pub struct Findings {
     pub(super) results: Document,
     /// Conclusions from them, and their limits.
     pub(super) conclusion: Document,
+    /// What decides, the most important facts first.
+    #[serde(skip)]
+    pub(super) answer: Document,
 }
 
 impl Findings {

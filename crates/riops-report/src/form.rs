@@ -69,17 +69,6 @@ pub struct Image {
     pub bytes: Vec<u8>,
 }
 
-/// How much a text for people says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
-    /// The main figure, its bottleneck and validity, and at most three unusual facts: at most 12 lines.
-    Answer,
-    /// The same without unusual facts that are no bad news.
-    AnswerWithoutWarnings,
-    /// Everything that is known.
-    Everything,
-}
-
 /// Additional parts of the output, and their style.
 #[derive(Debug, Clone, Copy)]
 pub struct Extras<'a> {
@@ -87,8 +76,6 @@ pub struct Extras<'a> {
     pub stored: &'a str,
     /// Lines of a text.
     pub lines: Lines,
-    /// How much of the run a text shows.
-    pub detail: Detail,
     /// Whether the intervals are part of a form that has them.
     pub intervals: bool,
     /// Scale of the latency histogram, and its number of buckets.
@@ -96,7 +83,10 @@ pub struct Extras<'a> {
     /// The options that select the server of the run, as text for commands: empty, or with a leading space.
     /// `None` if they are unknown.
     pub server_options: Option<&'a str>,
-    /// Whether these options had a password, which commands do not repeat.
+    /// The words of the command line, `run` first, without the options for server and store, quoted for a shell; `None` if they
+    /// are unknown.
+    pub run_words: Option<&'a [String]>,
+    /// Whether the options of the server had a password, which commands do not repeat.
     pub omits_password: bool,
     /// The options that select the store, in the same form. `None` if the run is not stored.
     pub store_options: Option<&'a str>,
@@ -108,10 +98,10 @@ impl<'a> Extras<'a> {
         Self {
             stored,
             lines: lines.into(),
-            detail: Detail::Everything,
             intervals: true,
             histogram: None,
             server_options: None,
+            run_words: None,
             omits_password: false,
             store_options: Some(""),
         }

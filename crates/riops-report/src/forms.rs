@@ -2,13 +2,13 @@
 
 use std::slice::from_ref;
 
+use super::answer::findings_text;
 use super::compat::{cbc, pgbench, pgio, sysbench, ysql_bench};
 use super::document::{Findings, Lines};
 use super::export::{CsvRows, ExportFormat, export};
 use super::form::{Form, FormError, Print, Rendered};
 use super::render::html::{Delivery, Layout, findings_html};
 use super::render::markdown::findings_markdown;
-use super::render::text::findings_text;
 use super::subjects::run::{self, page};
 use riops_model::plan::Plan;
 use riops_model::record::Record;

@@ -3,18 +3,56 @@
 use std::fmt::Write as _;
 
 use super::render::fill::{columns, fill};
+use riops_model::units::text::nearest;
 
 const PAGE: &str = include_str!("../assets/glossary.md");
 /// Columns between a term and its meaning.
 const GAP: usize = 2;
 const INDENT: usize = 2;
 
-/// The terms and their meanings, without links.
-fn terms() -> Vec<(&'static str, String)> {
+/// A term and its meaning, without links.
+struct Term {
+    name: &'static str,
+    meaning: String,
+    /// A line of output with the term, or a command, and what it says.
+    example: String,
+}
+
+fn terms() -> Vec<Term> {
     let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     // After the header and the line below it.
-    let cells = rows.skip(2).filter_map(|row| row.split_once(" | "));
-    cells.map(|(term, meaning)| (term, without_links(meaning))).collect()
+    let terms = rows.skip(2).filter_map(|row| {
+        let (name, rest) = row.split_once(" | ")?;
+        let (meaning, example) = rest.split_once(" | ")?;
+        let [meaning, example] = [meaning, example].map(without_links);
+        Some(Term { name, meaning, example })
+    });
+    terms.collect()
+}
+
+/// The meaning of a term and an example, in lines of this width.
+///
+/// # Errors
+/// The most similar terms, if there is no such term.
+pub fn explanation(word: &str, width: usize) -> Result<String, Option<&'static str>> {
+    let (terms, word) = (terms(), word.to_lowercase());
+    // One entry may have several names: `RIOPS, LIOPS`.
+    let names = |term: &Term| term.name.split(", ").map(str::to_lowercase).collect::<Vec<_>>();
+    let exact = terms.iter().filter(|term| names(term).contains(&word));
+    let similar =
+        terms.iter().filter(|term| names(term).iter().any(|name| name.starts_with(&word)));
+    let mut text = String::new();
+    for term in exact.chain(similar).take(1) {
+        let _ = writeln!(text, "{}", term.name);
+        for line in fill(&term.meaning, width.saturating_sub(INDENT)) {
+            let _ = writeln!(text, "{:INDENT$}{line}", "");
+        }
+        let example = format!("example: {}", term.example);
+        for line in fill(&example, width.saturating_sub(INDENT)) {
+            let _ = writeln!(text, "{:INDENT$}{line}", "");
+        }
+    }
+    if text.is_empty() { Err(nearest(&word, terms.iter().map(|term| term.name))) } else { Ok(text) }
 }
 
 /// The text of Markdown with the words of its links and without marks of code.
@@ -31,13 +69,13 @@ fn without_links(text: &str) -> String {
 /// The terms in lines of this width.
 pub fn glossary_text(width: usize) -> String {
     let terms = terms();
-    let widest = terms.iter().map(|(term, _)| columns(term)).max().unwrap_or_default();
+    let widest = terms.iter().map(|term| columns(term.name)).max().unwrap_or_default();
     let indent = INDENT + widest + GAP;
     let mut text = String::new();
-    for (term, meaning) in &terms {
+    for Term { name, meaning, .. } in &terms {
         for (position, line) in fill(meaning, width.saturating_sub(indent)).iter().enumerate() {
-            let term = if position == 0 { term } else { "" };
-            let _ = writeln!(text, "{:INDENT$}{term:<widest$}{:GAP$}{line}", "", "");
+            let name = if position == 0 { name } else { "" };
+            let _ = writeln!(text, "{:INDENT$}{name:<widest$}{:GAP$}{line}", "", "");
         }
     }
     text
@@ -50,17 +88,24 @@ mod tests {
     #[test]
     fn the_terms_match_the_page_without_its_marks() {
         let terms = terms();
-        let meaning =
-            |name| terms.iter().find(|(term, _)| *term == name).map(|(_, text)| text.as_str());
+        let meaning = |name| {
+            let term = terms.iter().find(|term| term.name == name);
+            term.map(|term| term.meaning.as_str())
+        };
+        assert!(terms.iter().all(|term| !term.example.is_empty()));
         assert_eq!(
             meaning("RIOPS"),
             Some("rows read or written per second, counted from the replies")
         );
         let figure = "a number that riops shows, stores and compares (catalog)";
         assert_eq!(meaning("figure"), Some(figure));
-        assert!(terms.len() > 30, "{terms:?}");
+        assert!(terms.len() > 30, "{}", terms.len());
         let text = glossary_text(60);
         assert!(text.contains("\n  LIOPS   "), "{text}");
         assert!(text.lines().all(|line| columns(line) <= 60), "{text}");
+        let text = explanation("drai", 60).unwrap();
+        assert!(text.starts_with("drain\n  ") && text.contains("\n  example: "), "{text}");
+        assert_eq!(explanation("bottelneck", 60), Err(Some("bottleneck")));
+        assert_eq!(explanation("xyzzy", 60), Err(None));
     }
 }

@@ -3,6 +3,7 @@
 //! A subject builds a document (facts, tables, charts) from sections and the vocabulary of a workload; a renderer gives
 //! it a form and knows no subject. Arrows go down only: `document`, `words`, `sections`, `subjects`.
 
+mod answer;
 pub mod chart;
 mod compat;
 mod document;
@@ -30,12 +31,13 @@ mod sysbench;
 pub mod table;
 mod words;
 
+pub use answer::findings_text;
 pub use compat::pgio_sessions;
-pub use document::{Badge, Document, Fact, Findings, Headline, Lines, Tone};
+pub use document::{Badge, Detail, Document, Fact, Findings, Headline, Lines, Tone};
 pub use effect::change_text;
-pub use form::{Detail, Extras, Form, FormError, Image, Print, Rendered, Stream};
+pub use form::{Extras, Form, FormError, Image, Print, Rendered, Stream};
 pub use forms::{FORMS, findings_in, form, forms_for};
-pub use glossary::glossary_text;
+pub use glossary::{explanation, glossary_text};
 pub use histogram::Scale;
 pub use live::LiveView;
 pub use metrics_text::{accepted_format, metrics_text};
@@ -46,13 +48,13 @@ pub use render::html::{
 };
 pub use render::markdown::findings_markdown;
 pub use render::png::{DrawingError, chart_png};
-pub use render::text::{findings_text, keep_colors, text as document_text};
+pub use render::text::{keep_colors, text as document_text};
 pub use script::{script_statement, script_title};
 pub use setup::badge;
 pub use subjects::bisect::bisection;
 pub use subjects::comparison::{comparison, comparison_of};
 pub use subjects::dataset::{checks_text, dropped_text, prepared_text, warmed_text};
-pub use subjects::doctor::{calibration_document, diagnosis_document, disk_document};
+pub use subjects::doctor::{calibration_document, diagnosis_findings, disk_document};
 pub use subjects::experiment;
 pub use subjects::experiments::{experiments_table, experiments_text, plan_text};
 pub use subjects::gate::{gate, gate_annotations, gate_junit, gate_markdown};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::document::Document;
 use crate::interval::{NOTHING_FINISHED, counters, latencies, seconds};
+use crate::sections::bottleneck::speed_text;
 use crate::sections::waits::named;
 use crate::words;
 use riops_model::figure::Figure;
@@ -133,7 +134,7 @@ impl LiveView {
         let busy = self.sampled.points.last().and_then(|sample| sample.machine_busy_share);
         let busy = busy.map(|busy| format!("{} of CPU busy", percent(busy)));
         let speed = self.sampled.processor_speeds().last().copied();
-        let speed = speed.map(|speed| format!("processor speed {} of the start", percent(speed)));
+        let speed = speed.map(speed_text);
         document
             .known("machine", [busy, speed].into_iter().flatten().collect::<Vec<_>>().join(" · "));
         document

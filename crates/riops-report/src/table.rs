@@ -54,6 +54,9 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// Explanation below the table.
     pub note: Option<String>,
+    /// Whether it has a row for each cell, workload or step of an experiment, as many as there are.
+    #[serde(skip)]
+    pub(super) has_cells: bool,
 }
 
 impl Table {
@@ -70,7 +73,7 @@ impl Table {
             .collect();
         let columns = used(columns, &is_used);
         let rows = rows.into_iter().map(|row| used(row, &is_used)).collect();
-        Self { title: title.into(), columns, rows, note: None }
+        Self { title: title.into(), columns, rows, note: None, has_cells: false }
     }
 
     /// Returns a table of one row for each of `items`. All rows have the same columns, each with its cell.
@@ -91,6 +94,11 @@ impl Table {
     /// Adds an explanation below the table.
     pub(super) fn with_note(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }
+    }
+
+    /// Marks the rows as the cells of an experiment.
+    pub(super) fn for_cells(self) -> Self {
+        Self { has_cells: true, ..self }
     }
 
     /// The table, unless it has no rows.

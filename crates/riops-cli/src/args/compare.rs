@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use riops::figure::CostKind;
 use riops::study::HistoryChoice;
 
-use super::output::{FINDINGS, Forms, OutputOptions};
+use super::output::{AnswerOptions, FINDINGS, Forms};
 use super::runs::FilterOptions;
 use super::shared::StoreOptions;
 
@@ -30,7 +30,7 @@ pub(crate) struct Compare {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub(crate) fail_on: Vec<FailOnVerdict>,
     #[command(flatten)]
-    pub(crate) outputs: OutputOptions,
+    pub(crate) answer: AnswerOptions,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
 }
@@ -56,7 +56,7 @@ pub(crate) struct History {
     #[arg(long, conflicts_with = "fail_on")]
     pub(crate) gate: bool,
     #[command(flatten)]
-    pub(crate) outputs: OutputOptions,
+    pub(crate) answer: AnswerOptions,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
 }

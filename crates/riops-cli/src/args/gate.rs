@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use riops::units::Span;
 
-use super::output::{FINDINGS, Forms, GATE, OutputOptions};
+use super::output::{AnswerOptions, FINDINGS, Forms, GATE};
 use super::shared::{StoreOptions, TargetOptions, TrustOption};
 
 /// Fail if a variant is slower than another one: two servers, databases, settings or builds
@@ -56,7 +56,7 @@ The same command continues after an interruption: all measurements are stored.";
 #[command(mut_arg("output", |arg| arg.value_parser(Forms::new(FINDINGS))))]
 pub(crate) struct JudgedOptions {
     #[command(flatten)]
-    pub(crate) outputs: OutputOptions,
+    pub(crate) answer: AnswerOptions,
     #[command(flatten)]
     pub(crate) build: BuildOptions,
     #[command(flatten)]

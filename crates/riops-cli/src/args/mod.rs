@@ -4,6 +4,7 @@ mod cbc;
 mod compare;
 pub(crate) mod fleet;
 pub(crate) mod gate;
+pub(crate) mod groups;
 mod load;
 mod observe;
 mod oltp;
@@ -35,7 +36,7 @@ use crate::hints::Given;
 pub(crate) use compare::{Compare, FailOn, FailOnVerdict, History, parse_share};
 pub(crate) use fleet::ManifestOptions;
 pub(crate) use load::GenerateCsv;
-pub(crate) use output::OutputOptions;
+pub(crate) use output::{AnswerOptions, OutputOptions};
 pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use run::{GraphOptions, LiveOptions, PlanOptions, ResultOptions, RunWorkload};
 pub(crate) use runs::{
@@ -151,14 +152,16 @@ fn derived_command() -> clap::Command {
     let full_command = Arguments::command().mut_subcommand("observe", |observe| {
         observe.mut_arg("output", |output| output::of_run("observe", output))
     });
-    WorkPlan::executable_names().into_iter().fold(full_command, |command, workload| {
-        let command = command.mut_subcommand("run", |run| {
-            run.mut_subcommand(workload.clone(), |inner| {
-                inner.mut_arg("output", |output| output::of_run(&workload, output))
-            })
+    let full_command =
+        WorkPlan::executable_names().into_iter().fold(full_command, |command, workload| {
+            let command = command.mut_subcommand("run", |run| {
+                run.mut_subcommand(workload.clone(), |inner| {
+                    inner.mut_arg("output", |output| output::of_run(&workload, output))
+                })
+            });
+            command.mut_subcommand("sweep", |sweep| sweep.mut_subcommand(workload, sweep::adapted))
         });
-        command.mut_subcommand("sweep", |sweep| sweep.mut_subcommand(workload, sweep::adapted))
-    })
+    groups::grouped(full_command)
 }
 
 /// Columns of the terms in the help, which a narrow terminal has, too.
@@ -215,10 +218,15 @@ pub(crate) enum Command {
     Experiments(sweep::Experiments),
     /// Compare two groups of runs: what changed, and by how much the results differ
     Compare(Compare),
-    /// Write an HTML page with the results and time series of stored runs
+    /// Write an HTML page of stored runs: results and time series
     Report(Report),
     /// Show stored runs and runs in progress in a browser
     Serve(Serve),
+    /// Explain a term of the output, with an example
+    Explain {
+        /// A term, or the beginning of one; without it, all terms are listed
+        term: Vec<String>,
+    },
     /// Check a server, its disk or this client before a measurement
     Doctor(Box<Doctor>),
     /// Manage the embedded server
@@ -471,6 +479,9 @@ pub(crate) struct CleanupOltp {
 
 /// What to check
 #[derive(Debug, Args)]
+#[command(mut_arg("details", |arg| {
+    arg.visible_alias("all").help("Print the settings and the machine, too")
+}))]
 pub(crate) struct Doctor {
     /// Measure the maximum throughput of this client, against a null server
     #[arg(long, conflicts_with = "disk")]
@@ -497,7 +508,7 @@ pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) store: StoreOptions,
     #[command(flatten)]
-    pub(crate) outputs: OutputOptions,
+    pub(crate) answer: AnswerOptions,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }

@@ -11,7 +11,7 @@ use super::run::{CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWork
 use super::shared::TargetOptions;
 use crate::failure::refuse;
 
-/// Measure a server around any command, or for a time, without generating load
+/// Measure a server around any command, or for a time, without load
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct RunObserve {

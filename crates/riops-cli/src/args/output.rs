@@ -38,6 +38,16 @@ pub(crate) struct OutputOptions {
     pub(crate) output: Vec<Output>,
 }
 
+/// The forms of a result that has an answer
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct AnswerOptions {
+    /// Print everything that is known, not only the answer
+    #[arg(long)]
+    pub(crate) details: bool,
+    #[command(flatten)]
+    pub(crate) outputs: OutputOptions,
+}
+
 impl OutputOptions {
     /// The form for standard output.
     pub(crate) fn shown(&self) -> &str {

@@ -17,7 +17,7 @@ use riops::session::Repeats;
 use riops::units::{Count, Span, UnitError};
 
 use super::fleet::FleetOptions;
-use super::output::{Output, OutputOptions, of_runs};
+use super::output::{AnswerOptions, Output, OutputOptions, of_runs};
 use super::parsers::{
     OrDefault, Switch, choice, name_of, parse_pair, parse_png, parse_threshold,
     parse_time_with_unit,
@@ -254,9 +254,6 @@ pub(crate) struct ResultOptions {
     /// Note on the run: hypothesis, what was changed
     #[arg(long, value_name = "TEXT", conflicts_with = "no_store")]
     pub(crate) note: Option<String>,
-    /// Print everything about the run, not only the answer
-    #[arg(long)]
-    pub(crate) details: bool,
     /// Do not print the intervals
     #[arg(long)]
     pub(crate) no_intervals: bool,
@@ -264,7 +261,7 @@ pub(crate) struct ResultOptions {
     #[arg(long)]
     pub(crate) dump_plan: bool,
     #[command(flatten)]
-    pub(crate) outputs: OutputOptions,
+    pub(crate) answer: AnswerOptions,
     #[command(flatten)]
     pub(crate) repeat: RepeatOptions,
     #[command(flatten)]

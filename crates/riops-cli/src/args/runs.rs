@@ -9,7 +9,7 @@ use riops::report::export::CsvRows;
 use riops::serve::ListenAddress;
 use riops::summary::Sort;
 
-use super::output::{EXPORT, Forms, LIST, OutputOptions, REPORT, of_runs};
+use super::output::{AnswerOptions, EXPORT, Forms, LIST, OutputOptions, REPORT, of_runs};
 use super::parsers::{TYPED_ONLY, parse_instant, parse_pair, parse_period_end};
 use super::shared::StoreOptions;
 use crate::failure::UsageError;
@@ -17,7 +17,7 @@ use crate::failure::UsageError;
 /// Show the last run again, or the experiment that it belongs to
 #[derive(Debug, Args)]
 pub(crate) struct LastOptions {
-    /// Print everything about the run, not only the answer
+    /// Print everything that is known, not only the answer
     #[arg(long)]
     pub(crate) details: bool,
     #[command(flatten)]
@@ -135,7 +135,7 @@ pub(crate) struct MergeOptions {
     #[command(flatten)]
     pub(crate) store: StoreOptions,
     #[command(flatten)]
-    pub(crate) outputs: OutputOptions,
+    pub(crate) answer: AnswerOptions,
 }
 
 /// Which runs

@@ -210,7 +210,7 @@ impl RunScript {
             (self.verbose_errors, "--verbose-errors"),
             (self.debug, "--debug"),
         ];
-        if self.run.common.keep.outputs.shown() != "pgbench"
+        if self.run.common.keep.answer.outputs.shown() != "pgbench"
             && let Some((_, option)) = only_there.iter().find(|(given, _)| *given)
         {
             return refuse(format!("{option} requires --output pgbench"));

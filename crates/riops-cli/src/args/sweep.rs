@@ -9,7 +9,7 @@ use riops::units::Span;
 use super::SweepWorkload;
 use super::compare::{Share, parse_share};
 use super::fleet::FleetOptions;
-use super::output::{Forms, OutputOptions, STUDY};
+use super::output::{AnswerOptions, Forms, OutputOptions, STUDY};
 use super::parsers::{OrDefault, choice, parse_pair};
 use super::runs::NoteOptions;
 use super::shared::{StoreOptions, TargetOptions, TrustOption};
@@ -90,7 +90,7 @@ pub(crate) struct OwnOptions {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
-    pub(crate) outputs: OutputOptions,
+    pub(crate) answer: AnswerOptions,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
     #[command(flatten)]
@@ -186,8 +186,7 @@ pub(super) fn adapted(command: clap::Command) -> clap::Command {
         .mut_arg("repeat", |arg| arg.help("Runs of each cell").or_default(REPEATS))
         .mut_arg("output", |arg| arg.value_parser(Forms::new(STUDY)));
     command.mut_args(|arg| {
-        let is_hidden =
-            arg.get_long().is_some_and(|long| SINGLE_RUN_ONLY.contains(&long) || long == "details");
+        let is_hidden = arg.get_long().is_some_and(|long| SINGLE_RUN_ONLY.contains(&long));
         arg.hide(is_hidden)
     })
 }
@@ -236,7 +235,7 @@ pub(crate) struct Ab {
     #[arg(long, help_heading = "Experiment")]
     pub(crate) dry_run: bool,
     #[command(flatten)]
-    pub(crate) outputs: OutputOptions,
+    pub(crate) answer: AnswerOptions,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
     #[command(flatten)]

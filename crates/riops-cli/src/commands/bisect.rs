@@ -38,7 +38,7 @@ pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
         rules: gate.rules(options.both.build.time_limit_s())?,
         tests: &tests,
     };
-    let outputs = Outputs::open(&options.both.outputs, Some("text"), ui)?;
+    let outputs = Outputs::open_answer(&options.both.answer, ui)?;
     let bisected = conductor.bisect(&search).map_err(conduct_error)?;
     show(&bisected, outputs)?;
     bisected.ended.map_err(conduct_error)?;

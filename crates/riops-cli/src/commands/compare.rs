@@ -23,7 +23,7 @@ use crate::ui::Ui;
 pub(super) fn compare(options: &Compare, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, ui)?;
     let comparison = comparison_of(options, &store)?;
-    Outputs::open(&options.outputs, Some("text"), ui)?.emit(|form, lines| {
+    Outputs::open_answer(&options.answer, ui)?.emit(|form, lines| {
         Ok(match form {
             "json" => Rendered::Data(json_text(&comparison)?),
             form => findings_in(form, &report::comparison(&comparison), lines)?,
@@ -98,11 +98,11 @@ pub(super) fn history(options: &History, ui: Ui) -> Result<ExitCode> {
     for history in &mut series {
         history.explain(&record);
     }
-    Outputs::open(&options.outputs, Some("text"), ui)?.emit(|form, lines| {
+    Outputs::open_answer(&options.answer, ui)?.emit(|form, lines| {
         if form == "json" {
             return Ok(Rendered::Data(json_text(&series)?));
         }
-        let document = report::history_document(&series, options.gate);
+        let document = report::history_document(&series, options.gate, lines.detail);
         Ok(Rendered::Text(document_text(&document, lines)))
     })?;
     if options.gate {

@@ -9,7 +9,7 @@ use riops::dataset::Registry;
 use riops::engine::calibrate;
 use riops::probe::disk::{DiskError, measure};
 use riops::probe::{Place, perf};
-use riops::report::{self, Document, Rendered, document_text};
+use riops::report::{self, Lines, Rendered, document_text, findings_text};
 use riops::server::examine::examine;
 use riops::server::facts::server_facts;
 use riops::server::{
@@ -65,7 +65,8 @@ pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     }
     drop(connection);
     target.close()?;
-    print(options, &diagnosis, &report::diagnosis_document(&diagnosis), ui)
+    let findings = report::diagnosis_findings(&diagnosis);
+    print(options, &diagnosis, &|lines| findings_text(&findings, lines), ui)
 }
 
 /// Measures the maximum throughput of this client, against a server that does nothing.
@@ -91,7 +92,8 @@ fn client(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     if calibration.transactions_per_s == 0.0 {
         anyhow::bail!("no transaction ended within the measurement");
     }
-    print(options, &calibration, &report::calibration_document(&calibration), ui)
+    let document = report::calibration_document(&calibration);
+    print(options, &calibration, &|lines| document_text(&document, lines), ui)
 }
 
 /// Measures the limits of the device of the server's data, and stores them.
@@ -127,7 +129,8 @@ fn disk(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     let limit = limit?;
     store.save_disk_limit(&riops::host::machine::facts().host, &limit)?;
     ui.notice(&format!("stored in {}", store.location()));
-    print(options, &limit, &report::disk_document(&limit, &ui.given().server), ui)
+    let document = report::disk_document(&limit, &ui.given().server);
+    print(options, &limit, &|lines| document_text(&document, lines), ui)
 }
 
 /// Returns the parent of the server's data directory, which must be on the same device. Files in the data
@@ -155,13 +158,13 @@ fn parent_of_data(options: &Doctor, ui: Ui) -> Result<(PathBuf, riops::server::T
 fn print(
     options: &Doctor,
     result: &impl Serialize,
-    document: &Document,
+    text: &dyn Fn(Lines) -> String,
     ui: Ui,
 ) -> Result<ExitCode> {
-    Outputs::open(&options.outputs, Some("text"), ui)?.emit(|form, lines| {
+    Outputs::open_answer(&options.answer, ui)?.emit(|form, lines| {
         Ok(match form {
             "json" => Rendered::Data(json_text(result)?),
-            _ => Rendered::Text(document_text(document, lines)),
+            _ => Rendered::Text(text(lines)),
         })
     })?;
     Ok(ExitCode::SUCCESS)

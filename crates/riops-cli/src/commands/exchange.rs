@@ -23,7 +23,7 @@ use super::report::select;
 use crate::args::{Export, GraphOptions, Import, MergeOptions};
 use crate::failure::refuse;
 use crate::measure::{Forms, RecordText, exit_code_in, print};
-use crate::output::Outputs;
+use crate::output::{Outputs, detail};
 use crate::stored;
 use crate::terminal::ask_if_missing;
 use crate::ui::{self, Ui};
@@ -131,7 +131,8 @@ pub(super) fn merge(options: &MergeOptions, ui: Ui) -> Result<ExitCode> {
     if let Some(label) = &options.label {
         merged.label = Some(label.clone()).filter(|label| !label.is_empty());
     }
-    let forms = Forms::open(&options.outputs, &merged.plan, ui)?;
+    let forms =
+        Forms::open(&options.answer.outputs, detail(options.answer.details, ui), &merged.plan, ui)?;
     let form = forms.shown;
     let stored = if options.dry_run {
         "no (--dry-run)".to_owned()

@@ -25,7 +25,7 @@ pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
 }
 
 fn conducted(options: &Gate, in_bisect: bool, ui: Ui) -> Result<ExitCode> {
-    let outputs = Outputs::open(&options.both.outputs, Some("text"), ui)?;
+    let outputs = Outputs::open_answer(&options.both.answer, ui)?;
     let (mut view, undecided) = judged(options, ui)?;
     if view.verdict == GateVerdict::Inconclusive && !in_bisect {
         let (code, rule) = undecided.code();

@@ -71,6 +71,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Compare(options) => compare::compare(&options, ui),
         Command::Report(options) => report::write(&options, ui),
         Command::Serve(options) => serve::serve(&options, ui),
+        Command::Explain { term } => shell::explain(&term.join(" ")),
         Command::Doctor(options) => doctor::doctor(&options, ui),
         Command::Script(command) => script::run(&command, ui),
         Command::Server(action) => server::run(action, ui),

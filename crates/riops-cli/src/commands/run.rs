@@ -18,8 +18,8 @@ use crate::args::run::{CommandOptions, RunWorkload};
 use crate::args::{self, PlanOptions, ResultOptions};
 use crate::failure::{INTERRUPTED, UsageError, refuse};
 use crate::fleet;
-use crate::measure::{Forms, Runner, StoredRuns, as_in_form, detail, exit_code_in};
-use crate::output::OpenFile;
+use crate::measure::{Forms, Runner, StoredRuns, as_in_form, exit_code_in};
+use crate::output::{OpenFile, detail};
 use crate::screen::{self, Streaming};
 use crate::target;
 use crate::ui::Ui;
@@ -87,9 +87,9 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
         crate::ui::print(&json_text(plan)?)?;
         return Ok((ExitCode::SUCCESS, None));
     }
-    let repeats = keep.repeat.repeats(graph_options, &keep.outputs)?;
+    let repeats = keep.repeat.repeats(graph_options, &keep.answer.outputs)?;
     // Opened before the run, so that a file that cannot be written fails before the measurement.
-    let forms = Forms::open(&keep.outputs, plan, ui)?;
+    let forms = Forms::open(&keep.answer.outputs, detail(keep.answer.details, ui), plan, ui)?;
     let form = forms.shown;
     let graph = open_graph(graph_options)?;
     let session_detail = session_detail.map(OpenFile::open).transpose()?;
@@ -122,7 +122,6 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
         },
         forms,
         streaming,
-        detail: detail(keep.details, ui),
         intervals,
         graph_options,
         target: &target,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::comparison::differences;
 use riops::experiment::stored_study;
-use riops::report::{self, Extras, Rendered, runs_csv, runs_table};
+use riops::report::{self, Detail, Extras, Lines, Rendered, runs_csv, runs_table};
 use riops::store::{self, RunFilter};
 use riops::study::tag;
 use riops::summary::run_lines;
@@ -16,10 +16,10 @@ use super::files::draw_stored;
 use super::report::filter;
 use super::run::run_existing_plan;
 use super::{compare, editing, exchange};
-use crate::args::{LastOptions, ListOptions, OutputOptions, Runs};
+use crate::args::{AnswerOptions, LastOptions, ListOptions, OutputOptions, Runs};
 use crate::experiment::results::show;
-use crate::measure::{Forms, RecordText, detail, print};
-use crate::output::{self, Outputs};
+use crate::measure::{Forms, RecordText, print};
+use crate::output::{self, Outputs, detail};
 use crate::stored;
 use crate::ui::Ui;
 
@@ -38,7 +38,7 @@ pub(super) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
             // The options that selected the server are not stored.
             let store = Some(ui.given().store.as_str());
             let options = RecordText { graph_options, server: None, store };
-            let forms = Forms::open(outputs, &record.plan, ui)?;
+            let forms = Forms::open(outputs, Detail::Everything, &record.plan, ui)?;
             print(&record, &stored, &forms, options, ui)?;
             draw_stored(&record, graph_options, ui)?;
             Ok(ExitCode::SUCCESS)
@@ -67,13 +67,14 @@ pub(super) fn last(options: &LastOptions, ui: Ui) -> Result<ExitCode> {
     if let Some(id) = record.tags.get(tag::EXPERIMENT)
         && let Ok(study) = stored_study(&store, id)
     {
-        show(&study, Outputs::open(&OutputOptions::default(), Some("text"), ui)?)?;
+        let outputs = OutputOptions::default();
+        let answer = AnswerOptions { details: options.details, outputs };
+        show(&study, Outputs::open_answer(&answer, ui)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stored = format!("{} in {}", record.id, store.location());
-    let extras = Extras::new(&stored, crate::ui::output_lines());
-    let extras = Extras { detail: detail(options.details, ui), ..extras }
-        .with_options(None, Some(ui.given().store.as_str()));
+    let lines = Lines { detail: detail(options.details, ui), ..crate::ui::output_lines() };
+    let extras = Extras::new(&stored, lines).with_options(None, Some(ui.given().store.as_str()));
     let form = report::form("text", &record.plan)?;
     output::print(&(form.print)(&record, &extras)?, ui)?;
     Ok(ExitCode::SUCCESS)

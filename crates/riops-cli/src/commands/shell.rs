@@ -6,11 +6,17 @@ use anyhow::{Context as _, Result};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 use clap_mangen::Man;
 
+use riops::report::{explanation, glossary_text};
+use riops::units::text::nearest;
+
 use crate::args::{self, Shell};
 use crate::completion::VARIABLE;
 use crate::failure::UsageError;
 use crate::options::with_suggestion;
 use crate::ui;
+
+/// Columns of a text without a terminal.
+const EXPLANATION_COLUMNS_MAX: usize = 100;
 
 /// Prints the script with which a shell executes riops to complete command lines.
 pub(super) fn completions(shell: Shell) -> Result<ExitCode> {
@@ -43,8 +49,23 @@ pub(super) fn man(options: &args::Man) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints what a term means, with an example; without a term, all of them.
+pub(super) fn explain(term: &str) -> Result<ExitCode> {
+    let columns = ui::output_columns().min(EXPLANATION_COLUMNS_MAX);
+    if term.is_empty() {
+        return ui::print_done(&glossary_text(columns));
+    }
+    match explanation(term, columns) {
+        Ok(text) => ui::print_done(&text),
+        Err(nearest) => {
+            let text = format!("\"{term}\" is not a term of riops: riops explain lists them");
+            Err(UsageError(with_suggestion(text, nearest.as_slice())).into())
+        }
+    }
+}
+
 fn unknown(command: &clap::Command, word: &str) -> UsageError {
-    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-    let nearest: Vec<_> = names.into_iter().filter(|name| strsim::jaro(name, word) > 0.7).collect();
-    UsageError(with_suggestion(format!("{} has no command {word}", command.get_name()), &nearest))
+    let nearest = nearest(word, command.get_subcommands().map(clap::Command::get_name));
+    let text = format!("{} has no command {word}", command.get_name());
+    UsageError(with_suggestion(text, nearest.as_slice()))
 }

@@ -30,18 +30,18 @@ pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<
         let conducting = Conducting {
             store_options: &keep.store,
             fleet: &keep.fleet,
-            outputs: &keep.outputs,
+            answer: &keep.answer,
             dry_run: experiment.dry_run,
             ui,
         };
         return conducting.start(draft);
     }
-    let (store_options, outputs) = (&command.own.store, &command.own.outputs);
+    let (store_options, answer) = (&command.own.store, &command.own.answer);
     if command.list {
-        return list(store_options, outputs, ui);
+        return list(store_options, &answer.outputs, ui);
     }
     let (fleet, dry_run) = (&command.own.fleet, command.experiment.dry_run);
-    let conductor = Conducting { store_options, fleet, outputs, dry_run, ui };
+    let conductor = Conducting { store_options, fleet, answer, dry_run, ui };
     match (&command.file, &command.resume.resume) {
         (Some(_), Some(_)) => refuse("--resume continues a stored experiment; omit the file"),
         (None, Some(_)) => {
@@ -65,9 +65,9 @@ pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<
 
 /// Compares two variants, or continues a comparison.
 pub(super) fn ab(command: &Ab, ui: Ui) -> Result<ExitCode> {
-    let (store_options, outputs) = (&command.store, &command.outputs);
+    let (store_options, answer) = (&command.store, &command.answer);
     let (fleet, dry_run) = (&command.fleet, command.dry_run);
-    let conductor = Conducting { store_options, fleet, outputs, dry_run, ui };
+    let conductor = Conducting { store_options, fleet, answer, dry_run, ui };
     let mut draft = match (&command.a, &command.b, &command.resume.resume) {
         // The two cells of an experiment file.
         (Some(file), None, None) => {

@@ -20,7 +20,9 @@ use super::words::{Databases, without_password};
 use crate::args::fleet::FleetOptions;
 use crate::args::output::PLAIN;
 use crate::args::sweep::ResumeOptions;
-use crate::args::{EmbeddedOptions, OutputOptions, StoreOptions, TargetOptions, TrustOption};
+use crate::args::{
+    AnswerOptions, EmbeddedOptions, OutputOptions, StoreOptions, TargetOptions, TrustOption,
+};
 use crate::failure::{INTERRUPTED, conduct_error, refuse};
 use crate::fleet::membership;
 use crate::output::Outputs;
@@ -87,7 +89,7 @@ pub(crate) fn select(
 pub(crate) struct Conducting<'a> {
     pub(crate) store_options: &'a StoreOptions,
     pub(crate) fleet: &'a FleetOptions,
-    pub(crate) outputs: &'a OutputOptions,
+    pub(crate) answer: &'a AnswerOptions,
     pub(crate) dry_run: bool,
     pub(crate) ui: Ui,
 }
@@ -109,7 +111,7 @@ impl Conducting<'_> {
         if let Some(code) = followed(&conductor, &study.experiment)? {
             return Ok(code);
         }
-        let outputs = Outputs::open(self.outputs, Some("text"), self.ui)?;
+        let outputs = Outputs::open_answer(self.answer, self.ui)?;
         let (study, end) = conductor.start(study.experiment).map_err(conduct_error)?;
         show(&study, outputs)?;
         Ok(ExitCode::from(exit_code(&study, end)))
@@ -148,7 +150,7 @@ impl Conducting<'_> {
         if self.dry_run {
             return crate::ui::print_done(&report::plan_text(&continued.study));
         }
-        let outputs = Outputs::open(self.outputs, Some("text"), self.ui)?;
+        let outputs = Outputs::open_answer(self.answer, self.ui)?;
         if next(&continued.study).is_some() {
             require_passwords(&continued.study.experiment, &databases)?;
         }

@@ -111,6 +111,14 @@ impl Draft {
     pub(crate) fn define(self) -> Result<(Experiment, Databases)> {
         self.require_effect()?;
         let axes: Vec<_> = self.axes.iter().map(TypedAxis::plain).collect();
+        for axis in &axes {
+            let option = format!("--{}", axis.name);
+            let is_same =
+                |word: &OsString| word.to_string_lossy().split('=').next() == Some(&*option);
+            if self.words.iter().any(is_same) {
+                return refuse(format!("{option} is an axis of this experiment: omit the option"));
+            }
+        }
         let has_workers = self.has_workers();
         let mut databases = Databases::new();
         let mut cells = Vec::new();
@@ -247,7 +255,11 @@ fn goal(
     if let Some(blocks_max) = blocks_max {
         let count = experiment.cells.len();
         if count != 2 {
-            return refuse(format!("riops ab compares two cells; the experiment has {count}"));
+            let what = match count {
+                1 => "has one: name the file of the other one, too, as in riops ab A.toml B.toml, or add an axis with two values to the file".to_owned(),
+                _ => format!("has {count}: use riops sweep"),
+            };
+            return refuse(format!("riops ab compares two variants; this experiment {what}"));
         }
         return Ok(Goal::Ab(AbSettings {
             blocks_max,

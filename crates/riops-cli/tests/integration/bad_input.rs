@@ -5,7 +5,7 @@ use crate::fixture::{CommandOutput, command, database, folder, server_dir};
 #[test]
 fn reports_usage_errors_with_exit_code_2() {
     let cases = [
-        ("", "Usage"),
+        ("", "riops run rows"),
         ("run", "nothing to run: specify a workload"),
         ("run columns", "unrecognized subcommand"),
         ("run rows --color blue", "unexpected argument"),

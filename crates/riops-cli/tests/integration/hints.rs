@@ -22,7 +22,7 @@ fn the_commands_to_try_repeat_the_database_without_its_password() {
     let ran = CommandOutput::run(&mut command(&format!("{RUN} -d {url}"))).expect(0);
     let (login, place) = url.split_once('@').unwrap();
     let (user, password) = login.rsplit_once(':').unwrap();
-    let shown = format!("riops run rows … -d {user}@{place} --update-percent 20");
+    let shown = format!("-d {user}@{place} --update-percent 20");
     assert!(
         ran.stdout.contains("omit it: set PGPASSWORD or use a password file"),
         "{}",

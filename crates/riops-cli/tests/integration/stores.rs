@@ -169,7 +169,7 @@ fn finds_runs_by_id_label_and_tag(place: &Place) {
     assert_eq!(selected("disk=nvme"), ids(&all[1..2]));
     assert_eq!(selected("last"), ids(&all[2..]));
     assert_eq!(selected(&id), ids(&all[..1]));
-    assert!(matches!(store.select("disk=tape"), Err(StoreError::NoMatch(_))));
+    assert!(matches!(store.select("disk=tape"), Err(StoreError::NoMatch { .. })));
 }
 
 fn stored_records_stay_unchanged_and_all_tables_are_derived(place: &Place) {

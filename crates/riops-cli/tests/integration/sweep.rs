@@ -321,7 +321,7 @@ fn the_ready_experiments_are_complete() {
     let plan = ab("compare-two-servers").expect(0).stdout;
     assert!(plan.contains("variant=small") && plan.contains("at most"), "{plan}");
     let refused = ab("oltp-threads").expect(2).stderr;
-    assert!(refused.contains("compares two cells; the experiment has 6"), "{refused}");
+    assert!(refused.contains("compares two variants; this experiment has 6: use riops sweep"), "{refused}");
 }
 
 #[test]

@@ -15,6 +15,14 @@ pub enum RunError {
     /// The plan is not supported by this server or this machine.
     #[error("{0}")]
     Unsuitable(String),
+    /// The observed command cannot be started.
+    #[error("cannot start the command \"{command}\": {source}")]
+    Command {
+        /// Its program.
+        command: String,
+        /// Reason of the failure.
+        source: std::io::Error,
+    },
     /// A precondition of the run is not met.
     #[error("{0}")]
     Precondition(String),
@@ -60,6 +68,10 @@ pub enum ErrorKind {
     Usage,
     /// An access path is not as expected.
     NotValid,
+    /// The observed command does not exist.
+    CommandNotFound,
+    /// The observed command exists and cannot be started.
+    CommandNotExecutable,
     /// Anything else.
     Failed,
 }
@@ -83,6 +95,10 @@ impl RunError {
                 | DatasetError::OtherSchema { .. }
                 | DatasetError::Server(ServerError::TransactionPool(_)),
             ) => ErrorKind::Usage,
+            Self::Command { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                ErrorKind::CommandNotFound
+            }
+            Self::Command { .. } => ErrorKind::CommandNotExecutable,
             Self::Engine(EngineError::AccessPath { .. }) => ErrorKind::NotValid,
             Self::Engine(EngineError::Interrupted) => ErrorKind::Interrupted,
             _ => self.connection_error().map_or(ErrorKind::Failed, of_connection),

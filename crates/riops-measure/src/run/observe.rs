@@ -117,10 +117,8 @@ fn spawn(run: &ObserveRun, application: &str) -> Result<Child, RunError> {
     if std::env::var_os("PGAPPNAME").is_none() {
         command.env("PGAPPNAME", application);
     }
-    command.spawn().map_err(|error| {
-        let shown = redacted(program);
-        RunError::Unsuitable(format!("cannot start the command \"{shown}\": {error}"))
-    })
+    let failure = |source| RunError::Command { command: redacted(program), source };
+    command.spawn().map_err(failure)
 }
 
 /// Whether the server has another start than `before`. The connections do not survive it.

@@ -74,7 +74,7 @@ const CONDITIONS: [Condition; 13] = [
             (is_known && stage.transactions > 0).then(|| errors / stage.transactions as f64)
         })
     },
-    share("longest pause, as a share of the stage", |_, stage| {
+    share("longest stall, as a share of the stage", |_, stage| {
         let pause_s = stage.session_loop.longest_pause_s?;
         (stage.seconds > 0.0).then(|| pause_s / stage.seconds)
     }),

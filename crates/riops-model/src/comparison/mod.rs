@@ -24,6 +24,7 @@ pub use figures::{
     BLOCK_TAG, FigureComparison, FigureValues, Group, StageComparison, group_figures,
 };
 pub use model::{Comparison, Side};
+pub(crate) use notes::predicate;
 pub use notes::{build_notes, marked, missing_note, sampling_note};
 pub(crate) use undecided::OVERHEAD_S;
 pub use undecided::{Certain, Difference, Undecided};

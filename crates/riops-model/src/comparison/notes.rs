@@ -36,7 +36,8 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
             ));
         }
         for (mark, count) in marked(runs.iter().copied()) {
-            notes.push(format!("{count} of {} runs of {name}: {mark}", runs.len()));
+            let runs = format!("{count} of {} runs of {name}", runs.len());
+            notes.push(format!("{runs} {}", predicate(mark, count)));
         }
     }
     notes.extend(build_notes(a, b));
@@ -178,6 +179,19 @@ fn includes_warm_up(run: &Record, effect: f64) -> bool {
             start.intervals > 0 && (whole_per_s / start.after_per_s - 1.0).abs() > effect
         })
     })
+}
+
+/// What a mark says of this number of runs: `were disturbed`.
+pub(crate) fn predicate(mark: &str, count: usize) -> String {
+    let [are, have] = if count == 1 { ["was", "has"] } else { ["were", "have"] };
+    match mark {
+        "breached" => "breached a threshold".to_owned(),
+        "undecided" => format!("{have} an undecided threshold"),
+        "outage" => "had an outage".to_owned(),
+        "connections lost" => "lost connections".to_owned(),
+        "warning" => format!("{have} a warning"),
+        mark => format!("{are} {mark}"),
+    }
 }
 
 /// Returns the number of these runs that have each mark.

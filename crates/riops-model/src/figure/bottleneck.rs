@@ -9,7 +9,10 @@ const FULL_SHARE: f64 = 0.9;
 
 /// From this share of its measured maximum on, a device counts as fully used. The share is lower than for CPU,
 /// because the maximum was measured with another mix of requests.
-const DEVICE_SHARE: f64 = 0.8;
+pub(super) const DEVICE_SHARE: f64 = 0.8;
+
+/// A device that does more than this share of its measured maximum was measured wrongly, or has changed since.
+const OUTDATED_SHARE: f64 = 1.1;
 
 /// From this share of the session time on, locks, or other waits of the server, are the bottleneck.
 const WAITING_SHARE: f64 = 0.5;
@@ -97,6 +100,14 @@ texts!(
     }
 );
 
+impl DeviceLoad<'_> {
+    /// Whether the measurement of its maximum is outdated.
+    pub fn is_outdated(&self) -> bool {
+        let syncs = self.wal_syncs.and_then(|(_, share)| share);
+        self.highest_rate.into_iter().chain(syncs).any(|share| share > OUTDATED_SHARE)
+    }
+}
+
 impl Summary<'_> {
     /// The bottleneck of the stage.
     pub fn bottleneck(&self) -> Bottleneck {
@@ -136,17 +147,18 @@ impl Summary<'_> {
         let is_delayed = waiting(busy(&[TimePart::Network]))
             && time.as_ref().is_some_and(|time| self.round_trip_us(time) >= ROUND_TRIP_US);
         let is_here = shared || client.server_may_be_here;
-        let is_busy =
-            |device: &DeviceLoad<'_>| device.load.is_none() && full(Some(device.usage.busy_share));
+        let is_busy = |device: &DeviceLoad<'_>| {
+            device.is_outdated() || device.load.is_none() && full(Some(device.usage.busy_share))
+        };
+        let is_full = |device: &DeviceLoad<'_>| {
+            device.highest_load() >= DEVICE_SHARE && !device.is_outdated()
+        };
         // The first one that applies.
         let candidates = [
             (Bottleneck::Client, cpu.is_some_and(is_client)),
             (Bottleneck::Locks, waiting(lock_share)),
             (Bottleneck::ServerCpu, self.is_server_throttled() || full(self.server_cpus_share())),
-            (
-                Bottleneck::Device,
-                devices.iter().any(|device| device.highest_load() >= DEVICE_SHARE),
-            ),
+            (Bottleneck::Device, devices.iter().any(is_full)),
             (Bottleneck::SharedCpu, cpu_is_full && is_here && !is_foreign),
             (Bottleneck::Rate, stage.rate_verdict() == Some(RateVerdict::Reached)),
             (Bottleneck::ThinkTime, thinks),
@@ -532,6 +544,8 @@ mod tests {
         assert_eq!(bottleneck(20_000.0, Some(limit.clone())), Bottleneck::Waiting);
         assert_eq!(bottleneck(60_000.0, Some(limit.clone())), Bottleneck::Device);
         assert_eq!(bottleneck(20_000.0, None), Bottleneck::BusyDevice);
+        // More than the measured maximum: it is not the limit.
+        assert_eq!(bottleneck(150_000.0, Some(limit.clone())), Bottleneck::BusyDevice);
         let other = DiskLimit { device: "vdb".to_owned(), ..limit.clone() };
         assert_eq!(bottleneck(60_000.0, Some(other)), Bottleneck::BusyDevice);
         // It comes before a machine that others keep busy.

@@ -1,5 +1,6 @@
 //! A stage of a record, with the shares of machine and devices that its counters show.
 
+use super::bottleneck::DEVICE_SHARE;
 use crate::plan::{Protocol, Spread, Stop};
 use crate::record::{
     DeviceUse, DiskLimit, Record, StageKind, StageRecord, THROTTLED_SHARE, WaitShare,
@@ -18,6 +19,8 @@ pub struct DeviceLoad<'a> {
     pub roles: &'a [String],
     /// Load as a share of its measured maximum; absent if that was not measured.
     pub load: Option<f64>,
+    /// Its largest rate as a share of its own measured maximum: of reads or of writes, of requests or of bytes; absent as `load`.
+    pub highest_rate: Option<f64>,
     /// Synchronizations of the WAL per second, if it is on this device, and as a share of their measured maximum.
     pub wal_syncs: Option<(f64, Option<f64>)>,
 }
@@ -171,10 +174,20 @@ impl<'a> Summary<'a> {
             let limit = limit.filter(|limit| limit.device == usage.name);
             let has_wal = roles.iter().any(|role| role == "wal");
             let most = limit.and_then(|limit| Some(limit.synchronized_write?.requests_per_s));
+            let shares = limit.map(|limit| rate_shares(usage, limit));
             DeviceLoad {
                 usage,
                 roles,
-                load: limit.map(|limit| device_load(usage, limit)),
+                // The device has to serve both reads and writes.
+                load: shares.map(|shares| {
+                    shares.map(|[reads, writes]| reads + writes).into_iter().fold(0.0, f64::max)
+                }),
+                highest_rate: shares.map(|shares| {
+                    let [requests, bytes] =
+                        shares.map(|of_both| of_both.into_iter().fold(0.0, f64::max));
+                    // More small sequential requests than random ones are possible, up to the maximum of bytes.
+                    if bytes >= DEVICE_SHARE { bytes } else { bytes.max(requests) }
+                }),
                 wal_syncs: syncs_per_s
                     .filter(|_| has_wal)
                     .map(|per_s| (per_s, most.map(|most| per_s / most.max(f64::MIN_POSITIVE)))),
@@ -234,15 +247,18 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Load of a device as a share of its maximum: of requests or of bytes per second, whichever is closer.
-/// Shares of reads and of writes add up, because the device has to serve both.
-fn device_load(device: &DeviceUse, limit: &DiskLimit) -> f64 {
+/// Returns the reads and the writes of a device as shares of their maxima: requests, then bytes per second.
+fn rate_shares(device: &DeviceUse, limit: &DiskLimit) -> [[f64; 2]; 2] {
     let share = |rate: f64, most: f64| if most > 0.0 { rate / most } else { 0.0 };
-    let requests = share(device.reads_per_s, limit.random_read.requests_per_s)
-        + share(device.writes_per_s, limit.random_write.requests_per_s);
-    let bytes = share(device.read_mb_s, limit.sequential_read.mb_s)
-        + share(device.write_mb_s, limit.sequential_write.mb_s);
-    requests.max(bytes)
+    let requests = [
+        share(device.reads_per_s, limit.random_read.requests_per_s),
+        share(device.writes_per_s, limit.random_write.requests_per_s),
+    ];
+    let bytes = [
+        share(device.read_mb_s, limit.sequential_read.mb_s),
+        share(device.write_mb_s, limit.sequential_write.mb_s),
+    ];
+    [requests, bytes]
 }
 
 /// Use of the device of the server's data, if it was observed.

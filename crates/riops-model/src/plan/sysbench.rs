@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::error::PlanError;
+use crate::units::text::nearest;
 
 /// The tests of sysbench.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,10 +85,14 @@ impl FromStr for OltpTest {
         let plain = text.replace('_', "-");
         let entry = TESTS.iter().find(|(_, name, sysbench)| *name == plain || *sysbench == text);
         entry.map(|(test, ..)| *test).ok_or_else(|| {
-            let names = TESTS.map(|(_, name, _)| name).join(", ");
-            PlanError(format!(
-                "unknown test \"{text}\": expected {names}, or a sysbench name such as oltp_read_write"
-            ))
+            let names = || TESTS.iter().flat_map(|(_, name, sysbench)| [*name, *sysbench]);
+            PlanError(match nearest(text, names()) {
+                Some(name) => format!("unknown test \"{text}\": did you mean {name}?"),
+                None => {
+                    let names = TESTS.map(|(_, name, _)| name).join(", ");
+                    format!("unknown test \"{text}\": expected {names}, or a sysbench name such as oltp_read_write")
+                }
+            })
         })
     }
 }

@@ -173,10 +173,24 @@ impl FromStr for Threshold {
             let lacks_unit = text.ends_with(|last: char| last.is_ascii_digit())
                 && parse(&format!("{text}s")).is_some();
             let unit = format!("a latency needs a unit: write {text}ms or {text}s");
-            let reason = if lacks_unit { &unit } else { SYNTAX };
+            let separate = text.contains(',').then(|| separate_options(text)).flatten();
+            let reason = match &separate {
+                Some(reason) => reason,
+                None if lacks_unit => &unit,
+                None => SYNTAX,
+            };
             PlanError(format!("invalid threshold \"{text}\": {reason}"))
         })
     }
+}
+
+/// The options for several conditions in one.
+fn separate_options(text: &str) -> Option<String> {
+    let conditions: Vec<&str> = text.split(',').map(str::trim).collect();
+    let all_valid = conditions.iter().all(|condition| parse(condition).is_some());
+    let options = conditions.iter().map(|condition| format!("--threshold '{condition}'"));
+    let options = options.collect::<Vec<_>>().join(" ");
+    all_valid.then(|| format!("each condition needs its own --threshold: {options}"))
 }
 
 fn parse(text: &str) -> Option<Threshold> {

@@ -21,6 +21,13 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c, _| is_unprintable(c))
 }
 
+/// Returns the name that is most similar to a word, with at most one typing error per three characters, and at least one.
+pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance_max = (word.chars().count() / 3).max(1);
+    let distances = names.into_iter().map(|name| (strsim::osa_distance(word, name), name));
+    distances.min().filter(|(distance, _)| *distance <= distance_max).map(|(_, name)| name)
+}
+
 /// Returns the first characters of a text, at most `most`, in one line, with `…` if there are more.
 pub fn shortened(text: &str, most: usize) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::document::{Block, Document, Findings, Hint, Lines, Tone};
+use crate::document::{Block, Document, Hint, Lines, Tone};
 use crate::render::fill::{columns, fill};
 use crate::render::plot;
 use crate::render::table::{table_columns, table_lines, with_bars};
@@ -40,21 +40,10 @@ pub fn keep_colors(text: &str, escape: impl Fn(&str) -> String) -> String {
 
 /// The document in lines of this width, if its words allow it.
 pub fn text(document: &Document, lines: impl Into<Lines>) -> String {
-    let Lines { columns, colors } = lines.into();
+    let Lines { columns, colors, .. } = lines.into();
     let mut writer = Writer { width: columns, colors, text: String::new(), heading: String::new() };
     document.blocks.iter().for_each(|block| writer.block(block));
     writer.text
-}
-
-/// The findings in lines of this width, with the conclusion at the end.
-pub fn findings_text(findings: &Findings, lines: impl Into<Lines>) -> String {
-    let mut document = Document::default();
-    document.title(&findings.title);
-    for part in [&findings.conditions, &findings.results, &findings.conclusion] {
-        document.gap();
-        document.blocks.extend(part.blocks.iter().cloned());
-    }
-    text(&document, lines)
 }
 
 struct Writer {
@@ -299,7 +288,7 @@ mod tests {
         let mut document = Document::default();
         document.line("label", "a\x1b[31mb");
         document.toned("valid", "yes: \x1b[31m", Tone::Good);
-        let text = super::text(&document, Lines { columns: 80, colors: true });
+        let text = super::text(&document, Lines { colors: true, ..Lines::from(80) });
         let expected =
             "  label        a\\u{1b}[31mb\n  valid        \x1b[32myes: \\u{1b}[31m\x1b[0m\n";
         assert_eq!(text, expected);

@@ -12,6 +12,12 @@ use riops_model::units::format::{count, duration_us, joined, number_of, percent,
 /// Wait events that are named as the bottleneck.
 const WAITS_MAX: usize = 3;
 
+/// From this share of the time without locks on, what else the sessions waited for explains how long locks are held.
+const HOLDERS_SHARE: f64 = 0.5;
+
+/// From this share of its speed at the start on, the speed of a processor did not change: the measurements of it vary as much.
+const STABLE_SPEED: f64 = 0.95;
+
 /// The bottleneck in a sentence.
 pub(crate) fn bottleneck(document: &mut Document, summary: &Summary<'_>) {
     if !summary.has_bottleneck() {
@@ -19,7 +25,12 @@ pub(crate) fn bottleneck(document: &mut Document, summary: &Summary<'_>) {
     }
     let text = match summary.bottleneck() {
         Bottleneck::Client => client_text(summary),
-        Bottleneck::Locks => format!("locks: the sessions waited for {}", blockers(summary)),
+        Bottleneck::Locks => {
+            let holders = holders_wait(summary).map_or_else(String::new, |(part, share)| {
+                format!("; those that held them waited for {} in {} of their time", part.name(), percent(share))
+            });
+            format!("locks: the sessions waited for {}{holders}", blockers(summary))
+        }
         Bottleneck::ServerCpu => server_cpu_text(summary),
         Bottleneck::SharedCpu if summary.record.client.server_may_be_here => {
             "CPU: all processors of this machine, on which the server may be, too".to_owned()
@@ -38,6 +49,9 @@ pub(crate) fn bottleneck(document: &mut Document, summary: &Summary<'_>) {
         Bottleneck::Pool | Bottleneck::Network => network_text(summary),
         Bottleneck::ThinkTime => think_text(summary),
         Bottleneck::Device => full_device_text(summary),
+        Bottleneck::BusyDevice if outdated_device(summary).is_some() => {
+            outdated_device(summary).unwrap_or_default()
+        }
         Bottleneck::BusyDevice => {
             "unknown: a device of the server was always busy, and its maximum was not measured (riops doctor --disk)".to_owned()
         }
@@ -116,6 +130,16 @@ fn blockers(summary: &Summary<'_>) -> String {
     }
 }
 
+/// What the sessions that did not wait for a lock waited for most of their time: they may have held it.
+pub(crate) fn holders_wait(summary: &Summary<'_>) -> Option<(TimePart, f64)> {
+    let time = summary.transaction_time()?;
+    let others_us = time.us - time.part_us(TimePart::Lock);
+    let waits = [TimePart::Wal, TimePart::Read, TimePart::Network, TimePart::RunQueue];
+    let shares = waits.map(|part| (part, time.part_us(part) / others_us));
+    let longest = shares.into_iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
+    longest.filter(|(_, share)| *share >= HOLDERS_SHARE)
+}
+
 /// Which limit of the server's processors was reached.
 fn server_cpu_text(summary: &Summary<'_>) -> String {
     let limits = summary.record.target.limits.as_ref();
@@ -143,6 +167,16 @@ fn full_device_text(summary: &Summary<'_>) -> String {
         let what = if is_of_requests { "" } else { " of synchronized writes (fdatasync)" };
         format!("the device {name} ({roles}): at {} of its measured maximum{what}", percent(load))
     })
+}
+
+/// The device that does more than its measured maximum.
+fn outdated_device(summary: &Summary<'_>) -> Option<String> {
+    let devices = summary.devices();
+    let device = devices.iter().find(|device| device.is_outdated())?;
+    Some(format!(
+        "unknown: the device {} does more than its measured maximum, so that measurement is outdated",
+        device.usage.name,
+    ))
 }
 
 /// Which resources of the client were exhausted, and what helps.
@@ -238,10 +272,17 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
     }
     let speeds = stage.probes.as_ref().map_or_else(Vec::new, Sampled::processor_speeds);
     let lowest = speeds.iter().copied().min_by(f64::total_cmp).filter(|_| speeds.len() > 1);
-    let speed = lowest.map_or_else(String::new, |lowest| {
-        format!("; processor speed at least {} of the start", percent(lowest))
-    });
+    let speed = lowest.map_or_else(String::new, |lowest| format!("; {}", speed_text(lowest)));
     document.line("machine", format!("{} of CPU busy: {}{speed}", percent(busy), parts.join(", ")));
+}
+
+/// Whether the processors kept their speed, by the time of a fixed piece of work relative to the start.
+pub(crate) fn speed_text(lowest: f64) -> String {
+    if lowest >= STABLE_SPEED {
+        "CPU speed stable".to_owned()
+    } else {
+        format!("CPU speed fell to {}", percent(lowest))
+    }
 }
 
 fn client(document: &mut Document, summary: &Summary<'_>) {

@@ -1,5 +1,7 @@
 //! What a transaction and a row cost the server, the client and the devices.
 
+use std::ops::RangeInclusive;
+
 use indexmap::IndexMap;
 
 use crate::document::Document;
@@ -14,8 +16,8 @@ const EVENTS_MIN: f64 = 0.000_5;
 /// Nor are fewer bytes, or a shorter time, which would be shown as zero.
 const BYTES_MIN: f64 = 1.0;
 const TIME_MIN_US: f64 = 0.005;
-/// A transaction with fewer rows costs as much as a row.
-const ROWS_MIN: f64 = 1.05;
+/// A transaction with fewer rows costs as much as a row. With more, the cost of a row is less than 1% of it.
+const ROWS: RangeInclusive<f64> = 1.05..=100.0;
 
 /// The costs that occurred, of a transaction and of a row.
 pub(crate) fn cost(document: &mut Document, summary: &Summary<'_>) {
@@ -77,7 +79,7 @@ fn not_counted(summary: &Summary<'_>) -> String {
 
 /// Rows per transaction, if there are several.
 fn rows(stage: &StageRecord) -> Option<f64> {
-    stage.cost.as_ref().map(|cost| cost.rows).filter(|&rows| rows >= ROWS_MIN)
+    stage.cost.as_ref().map(|cost| cost.rows).filter(|rows| ROWS.contains(rows))
 }
 
 fn line(record: &Record, stage: &StageRecord, divisor: f64) -> String {

@@ -139,7 +139,7 @@ pub(crate) fn table(record: &Record) -> Table {
             (number_column("errors"), count(node.errors).into()),
             (number_column("retries"), count(node.retries).into()),
             (number_column("reconnects"), count(node.reconnects).into()),
-            (number_column("longest pause"), seconds(pause)),
+            (number_column("longest stall"), seconds(pause)),
             (number_column("CPUs of yb-tserver"), usage.cpu_cores.map(rate).into()),
             (number_column("storage reads/s"), usage.storage_reads_per_s.map(rate).into()),
             (number_column("storage writes/s"), usage.storage_writes_per_s.map(rate).into()),

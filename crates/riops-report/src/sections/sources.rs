@@ -63,7 +63,7 @@ fn blocks(io: &IoRecord) -> Option<String> {
     let (liops, per_row, hits) = (rate(io.liops?), io.blocks_per_row?, percent(io.hit_ratio?));
     let piops = io.piops.map(rate);
     let piops =
-        piops.map_or_else(String::new, |piops| format!(", PIOPS {piops}/s (all processes)"));
+        piops.map_or_else(String::new, |piops| format!(", PIOPS {piops}/s (of all processes)"));
     let (per_row, wal) = (format!("{per_row:.2} blocks per row"), wal_text(io.wal_mb_s));
     Some(format!("LIOPS {about}{liops}/s ({per_row}{includes}, {hits} hits){piops}{wal}"))
 }

@@ -1,5 +1,6 @@
 //! The result of a bisection: the commit, the path to it, and a chart of the path.
 
+use crate::answer::add_conclusions;
 use crate::chart::{
     Axis, AxisScale, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,
 };
@@ -20,7 +21,7 @@ pub fn bisection(view: &BisectView) -> Findings {
     let mut findings = Findings::new(format!("riops bisect · {good} to {bad}"));
     findings.conditions.line("commits", number_of(view.commits as u64, "commit"));
     let error = format!(
-        "each commit is compared with {good}; a false verdict has a probability of at most {}, over all steps",
+        "each commit is compared with {good}; at most a {} risk of a wrong verdict, overall",
         percent(view.error)
     );
     findings.conditions.line("method", error);
@@ -61,6 +62,13 @@ pub fn bisection(view: &BisectView) -> Findings {
     };
     findings.conclusion.toned("found", text, tone);
     findings.conclusion.lines("", named.into_iter().flatten());
+    findings.answer.title(&findings.title);
+    findings.answer.gap();
+    for table in findings.results.tables().cloned() {
+        findings.answer.table(table.for_cells());
+    }
+    findings.answer.gap();
+    add_conclusions(&mut findings.answer, &findings.conclusion);
     findings
 }
 

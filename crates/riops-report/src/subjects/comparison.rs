@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 
+use super::super::answer::add_conclusions;
 use super::super::document::{Document, Findings, Tone};
 use super::super::effect::{
     IntervalColumn, change_text, leveled_interval, open_text, outcome_text, outcome_tone, p_text,
@@ -14,6 +15,7 @@ use crate::sections::why;
 use riops_model::comparison::{
     Change, Comparison, FigureComparison, Group, Side, TimeChange, compare,
 };
+use riops_model::figure::Figure;
 use riops_model::record::Record;
 use riops_model::stats::{Effect, Needed, Outcome, Settings};
 use riops_model::units::format::{bounded, number_of, percent};
@@ -70,7 +72,37 @@ pub fn comparison(comparison: &Comparison) -> Findings {
     }
     conclusion.lines("note", comparison.notes.iter().cloned());
     let title = format!("riops compare · {}", comparison.workload);
-    Findings { conditions, results, conclusion, ..Findings::new(title) }
+    let answer = answer(&title, comparison, &conclusion);
+    Findings { conditions, results, conclusion, answer, ..Findings::new(title) }
+}
+
+/// The main figure, the median and the 99th percentile of each stage, the verdict, and what changed.
+fn answer(title: &str, comparison: &Comparison, conclusion: &Document) -> Document {
+    let mut answer = Document::default();
+    let [a, b] = [&comparison.a, &comparison.b].map(side_text);
+    answer.title(format!("{title} · A: {a} · B: {b}"));
+    answer.gap();
+    let is_shown = |figure: &&FigureComparison| {
+        figure.main || [Figure::P50Us, Figure::P99Us].contains(&figure.figure)
+    };
+    for stage in &comparison.stages {
+        let figures: Vec<_> = stage.figures.iter().filter(is_shown).cloned().collect();
+        let table = table(stage.stage.as_deref().unwrap_or_default(), "figure", &figures);
+        answer.table(if comparison.stages.len() > 1 { table.for_cells() } else { table });
+    }
+    answer.gap();
+    add_conclusions(&mut answer, conclusion);
+    // A change that may be the reason was named.
+    let facts = answer.facts();
+    let is_named =
+        |values: &str| facts.iter().any(|fact| fact.texts.iter().any(|text| text.contains(values)));
+    let changes = comparison.changes.iter();
+    let changes = changes.filter(|change| !is_named(&format!("{} → {}", change.a, change.b)));
+    answer.lines(
+        "changed",
+        changes.map(|change| format!("{}: {} → {}", change_name(change), change.a, change.b)),
+    );
+    answer
 }
 
 /// Returns the comparison of the runs of a page: of two selections, otherwise of the runs with the older and the
@@ -132,8 +164,11 @@ fn table(title: &str, kind: &str, figures: &[FigureComparison]) -> Table {
             (number_column("A"), value(figure.a, figure.a_at_least)),
             (number_column("B"), value(figure.b, figure.b_at_least)),
             (number_column("B relative to A"), relative(figure).into()),
-            (intervals.column(), interval.map(|interval| intervals.text(interval)).into()),
-            (number_column("p"), judged.map(|effect| p_text(effect.p_adjusted)).into()),
+            (
+                intervals.column().optional(),
+                interval.map(|interval| intervals.text(interval)).into(),
+            ),
+            (number_column("p").optional(), judged.map(|effect| p_text(effect.p_adjusted)).into()),
             (text_column("verdict"), judged.map(|effect| outcome_text(effect.outcome)).into()),
         ]
     })

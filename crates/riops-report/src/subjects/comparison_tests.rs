@@ -2,6 +2,7 @@ use std::ops::Range;
 use std::slice::from_ref;
 
 use super::*;
+use crate::answer::answers;
 use crate::chart::{Chart, Content};
 use crate::render::png::chart_png;
 use crate::{example_oltp, example_record};
@@ -195,6 +196,7 @@ fn an_undecided_main_figure_hides_no_certain_difference() {
     let text = shown(&groups);
     assert!(text.contains("certain      p50 -50.0%"), "{text}");
     assert!(text.contains("(other processes used 40% of its CPU)"), "{text}");
+    insta::assert_snapshot!(answers(&comparison(&groups)));
 }
 
 #[test]
@@ -209,7 +211,9 @@ fn the_text_of_a_comparison() {
     for record in &mut b {
         record.target.settings.insert("shared_buffers".to_owned(), "2GB".to_owned());
     }
-    insta::assert_snapshot!(shown(&compared(&a, &b)));
+    let result = compared(&a, &b);
+    insta::assert_snapshot!(shown(&result));
+    insta::assert_snapshot!(answers(&comparison(&result)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The results of `riops doctor` as text.
 
-use crate::document::{Document, Hint};
+use crate::document::{Document, Findings, Hint, Tone};
 use riops_model::record::diagnosis::{Calibration, Diagnosis, Level};
 use riops_model::record::{DiskLimit, LatencySummary};
 use riops_model::units::format::{bytes_text, count, duration_us, percent, rate};
@@ -8,11 +8,38 @@ use riops_model::units::format::{bytes_text, count, duration_us, percent, rate};
 const GB: f64 = 1e9;
 
 /// The diagnosis of a server and of this client.
-pub fn diagnosis_document(diagnosis: &Diagnosis) -> Document {
-    let mut document = Document::default();
+pub fn diagnosis_findings(diagnosis: &Diagnosis) -> Findings {
+    let mut findings = Findings::new("riops doctor");
+    server(&mut findings.conditions, diagnosis);
+    let settings = diagnosis.settings.iter().map(|(name, value)| format!("{name} = {value}"));
+    findings.results.lines("settings", settings);
+    findings.results.gap();
+    client(&mut findings.results, diagnosis);
+    warnings_and_notes(&mut findings.conclusion, diagnosis);
+    let answer = &mut findings.answer;
+    answer.title(&findings.title);
+    warnings_and_notes(answer, diagnosis);
+    answer.gap();
+    server_line(answer, diagnosis);
+    for fact in findings.conditions.facts() {
+        if EXAMINED.contains(&fact.label.as_str()) {
+            answer.lines(&fact.label, fact.texts);
+        }
+    }
+    findings
+}
+
+/// Facts about the server that an answer shows, too.
+const EXAMINED: [&str; 4] = ["database", "round trip", "disk", "dataset"];
+
+fn server_line(document: &mut Document, diagnosis: &Diagnosis) {
     let server = &diagnosis.server;
     document.line("server", format!("{} {}", server.flavor, server.version));
-    document.line("", &server.version_text);
+}
+
+fn server(document: &mut Document, diagnosis: &Diagnosis) {
+    server_line(document, diagnosis);
+    document.line("", &diagnosis.server.version_text);
     document.line("database", format!("{} on {}", diagnosis.database, diagnosis.address));
     document.line("encryption", diagnosis.encryption.as_deref().unwrap_or("none"));
     document.lines("pooler", diagnosis.pooler.as_ref().map(ToString::to_string));
@@ -26,23 +53,20 @@ pub fn diagnosis_document(diagnosis: &Diagnosis) -> Document {
     let free = |bytes| format!("{:.1} GB free for the server's data", bytes as f64 / GB);
     document.lines("disk", diagnosis.disk_free_bytes.map(free));
     document.lines("dataset", diagnosis.dataset.as_ref().map(ToString::to_string));
-    document.gap();
-    let settings = diagnosis.settings.iter().map(|(name, value)| format!("{name} = {value}"));
-    document.lines("settings", settings);
-    document.gap();
-    client(&mut document, diagnosis);
-    document.gap();
+}
+
+/// The findings, warnings first.
+fn warnings_and_notes(document: &mut Document, diagnosis: &Diagnosis) {
     if diagnosis.findings.is_empty() {
         document.line("findings", "none");
     }
-    for finding in &diagnosis.findings {
-        let label = match finding.level {
-            Level::Warning => "WARNING",
-            Level::Note => "note",
-        };
-        document.line(label, format!("{}: {}", finding.about, finding.text));
+    for (level, label, tone) in
+        [(Level::Warning, "WARNING", Some(Tone::Bad)), (Level::Note, "note", None)]
+    {
+        for finding in diagnosis.findings.iter().filter(|finding| finding.level == level) {
+            document.push_line(label, format!("{}: {}", finding.about, finding.text), tone);
+        }
     }
-    document
 }
 
 fn client(document: &mut Document, diagnosis: &Diagnosis) {
@@ -127,12 +151,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::document_text;
+    use crate::document::{Detail, Lines};
+    use crate::{document_text, findings_text};
     use riops_model::record::diagnosis::{ClientLimits, Finding, ServerFacts};
     use riops_model::record::{Flavor, MachineFacts};
 
     #[test]
-    fn diagnosis_with_findings_at_the_end() {
+    fn a_diagnosis_begins_with_its_findings_and_ends_with_them_in_detail() {
         let diagnosis = Diagnosis {
             server: ServerFacts {
                 flavor: Flavor::default(),
@@ -178,7 +203,9 @@ mod tests {
                 },
             ],
         };
-        insta::assert_snapshot!(document_text(&diagnosis_document(&diagnosis), 80));
+        let findings = diagnosis_findings(&diagnosis);
+        let text = |detail| findings_text(&findings, Lines { detail, ..Lines::from(80) });
+        insta::assert_snapshot!([Detail::Answer, Detail::Everything].map(text).join("\n"));
     }
 
     #[test]

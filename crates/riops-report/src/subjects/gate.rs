@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use crate::document::{Badge, Findings, Tone};
+use crate::document::{Badge, Document, Findings, Tone};
 use crate::effect::{IntervalColumn, change_text, outcome_text};
 use crate::render::markdown::findings_markdown;
 use crate::sections::undecided::{Counted, certain_text, to_decide};
 use crate::table::{Cell, Table, number_column, text_column};
-use riops_model::stats::RatioInterval;
+use riops_model::stats::{Outcome, RatioInterval};
 use riops_model::study::{GateRow, GateVerdict, GateView, GateWorkload};
 use riops_model::units::format::{duration_us, joined, number_of, percent, short_id};
 use riops_model::units::text::one_line;
@@ -52,9 +52,59 @@ fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Fi
     };
     let shown = view.workloads.iter().filter(|workload| is_shown(workload));
     let rows = shown.flat_map(|workload| workload.figures.iter().map(move |row| (workload, row)));
+    findings.results.table(table("figures", rows));
+    for workload in &view.workloads {
+        let (_, tone) = verdict_text(workload.verdict);
+        findings.conclusion.toned(&workload.name, text_of(workload), tone);
+    }
+    findings.conclusion.toned("verdict", format!("{verdict}: {head} against {base}"), tone);
+    findings.conclusion.lines("note", view.exit.clone());
+    let error = format!(
+        "differences below {} are not relevant; at most a {} risk of a wrong verdict, overall",
+        percent(view.effect),
+        percent(view.error)
+    );
+    findings.conditions.line("method", error);
+    findings.conditions.line("time", duration_us(view.seconds * 1e6));
+    let experiments = view.workloads.iter().map(|workload| short_id(&workload.experiment));
+    findings.conditions.line("experiments", joined(experiments, ", "));
+    findings.answer = answer(&findings, view);
+    findings
+}
+
+/// The main figure of each workload and each figure that is slower, and the workloads that are not passed.
+fn answer(findings: &Findings, view: &GateView) -> Document {
+    let mut answer = Document::default();
+    answer.title(&findings.title);
+    answer.gap();
+    let rows = view.workloads.iter().flat_map(|workload| {
+        let rows = workload.figures.iter().enumerate();
+        let shown = rows.filter(|(position, row)| *position == 0 || is_slower(row));
+        shown.map(move |(_, row)| (workload, row))
+    });
+    answer.table(table("", rows).for_cells());
+    answer.gap();
+    for workload in &view.workloads {
+        let (_, tone) = verdict_text(workload.verdict);
+        if workload.verdict != GateVerdict::NotSlower || view.workloads.len() == 1 {
+            answer.toned(&workload.name, text_of(workload), tone);
+        }
+    }
+    answer.lines("note", view.exit.clone());
+    answer
+}
+
+fn is_slower(row: &GateRow) -> bool {
+    row.against.as_ref().is_some_and(|against| against.outcome == Some(Outcome::Slower))
+}
+
+fn table<'a>(
+    title: &str,
+    rows: impl Iterator<Item = (&'a GateWorkload, &'a GateRow)> + Clone,
+) -> Table {
     let intervals =
         IntervalColumn::for_intervals(rows.clone().filter_map(|(_, row)| interval_of(row)));
-    findings.results.table(Table::from_items("figures", rows, |(workload, row)| {
+    Table::from_items(title, rows, |(workload, row)| {
         let [base, head] = row.values.map(|value| row.figure.text(value));
         let against = row.against.as_ref();
         let outcome = against.and_then(|against| against.outcome);
@@ -65,29 +115,13 @@ fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Fi
             (number_column("head"), head.into()),
             (number_column("change"), change(row)),
             (
-                number_column(&intervals.title),
+                number_column(&intervals.title).optional(),
                 interval_of(row).map(|interval| intervals.text(interval)).into(),
             ),
-            (number_column("visible"), row.visible().map(percent).into()),
+            (number_column("visible").optional(), row.visible().map(percent).into()),
             (text_column("verdict"), outcome.map(outcome_text).into()),
         ]
-    }));
-    for workload in &view.workloads {
-        let (_, tone) = verdict_text(workload.verdict);
-        findings.conclusion.toned(&workload.name, text_of(workload), tone);
-    }
-    findings.conclusion.toned("verdict", format!("{verdict}: {head} against {base}"), tone);
-    findings.conclusion.lines("note", view.exit.clone());
-    let error = format!(
-        "differences below {} are not relevant; a false verdict has a probability of at most {}, over all workloads, figures and looks",
-        percent(view.effect),
-        percent(view.error)
-    );
-    findings.conditions.line("method", error);
-    findings.conditions.line("time", duration_us(view.seconds * 1e6));
-    let experiments = view.workloads.iter().map(|workload| short_id(&workload.experiment));
-    findings.conditions.line("experiments", joined(experiments, ", "));
-    findings
+    })
 }
 
 fn interval_of(row: &GateRow) -> Option<RatioInterval> {
@@ -113,12 +147,14 @@ pub(crate) fn verdict_text(verdict: GateVerdict) -> (&'static str, Tone) {
 /// The verdict on a workload, its reason, and what happened to its runs.
 fn text_of(workload: &GateWorkload) -> String {
     let (verdict, _) = verdict_text(workload.verdict);
-    let disturbed = |count: usize, what: &str| match count {
-        0 => String::new(),
-        _ => format!(", {count} of them disturbed and {what}"),
+    let disturbed = |count: usize, what: &str| {
+        let verb = if count == 1 { "was" } else { "were" };
+        (count > 0).then(|| format!("{count} {verb} disturbed {what}"))
     };
-    let repeated = disturbed(workload.repeated, "repeated");
-    let used = disturbed(workload.disturbed, "used all the same");
+    let repeated = disturbed(workload.repeated, "and repeated");
+    let kept = disturbed(workload.disturbed, "but kept");
+    let disturbed = joined(repeated.into_iter().chain(kept), ", ");
+    let disturbed = if disturbed.is_empty() { disturbed } else { format!(": {disturbed}") };
     let (reason, runs) = (one_line(&workload.reason), number_of(workload.runs as u64, "run"));
     let undecided = workload.undecided.as_ref();
     let certain = undecided.map(|undecided| certain_text(&undecided.certain).0);
@@ -126,7 +162,7 @@ fn text_of(workload: &GateWorkload) -> String {
     let to_decide = undecided.map(|undecided| to_decide(undecided, Counted::Blocks));
     let to_decide =
         to_decide.filter(|text| !text.is_empty()).map(|text| format!("to decide: {text}"));
-    let verdict = format!("{verdict}: {reason} · {runs}{repeated}{used}");
+    let verdict = format!("{verdict}: {reason} · {runs}{disturbed}");
     joined([Some(verdict), certain, to_decide].into_iter().flatten(), " · ")
 }
 
@@ -207,6 +243,7 @@ pub fn gate_annotations(view: &GateView, fails: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::answers;
     use crate::document_text;
     use riops_model::figure::Figure;
     use riops_model::stats::{Outcome, RatioInterval};
@@ -265,15 +302,14 @@ mod tests {
             workload("point", GateVerdict::Inconclusive),
         ]);
         assert_eq!(result.verdict, GateVerdict::Slower);
+        insta::assert_snapshot!(answers(&gate(&result)));
         insta::assert_snapshot!(gate_markdown(&result));
         insta::assert_snapshot!(gate_junit(&result, false));
         insta::assert_snapshot!(gate_annotations(&result, true));
         assert!(gate_junit(&result, true).contains("failures=\"2\""));
         let text = document_text(&gate(&result).conclusion, 200);
         assert!(
-            text.contains(
-                "SLOWER: ended after 4 blocks · 18 runs, 2 of them disturbed and repeated"
-            ),
+            text.contains("SLOWER: ended after 4 blocks · 18 runs: 2 were disturbed and repeated"),
             "{text}"
         );
     }

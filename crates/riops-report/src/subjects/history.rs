@@ -3,7 +3,7 @@
 use crate::chart::{
     Axis, AxisScale, Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit, rounded,
 };
-use crate::document::{Document, Findings, Tone};
+use crate::document::{Detail, Document, Findings, Tone};
 use crate::effect::change_text;
 use crate::sections::why::why;
 use crate::subjects::gate::verdict_text;
@@ -13,29 +13,46 @@ use riops_model::study::{GateVerdict, HistoryChange, HistoryPoint, HistorySeries
 use riops_model::units::format::{bounded, number_of, short_id, to_the_minute};
 use riops_model::units::text::{one_line, shortened};
 
+/// Number of the newest changes that an answer shows.
+const CHANGES_MAX: usize = 3;
 /// Maximum length of the text of a mark in a chart.
 const MARK_MAX: usize = 24;
 
-/// The document of the series: a line for each run, and a line where the level changed. With `judged`, also whether the newest
-/// level is slower.
-pub fn history_document(series: &[HistorySeries], judged: bool) -> Document {
+/// The document of the series: their newest levels and changes, with everything also a line for each run. With `judged`, also
+/// whether the newest level is slower.
+pub fn history_document(series: &[HistorySeries], judged: bool, detail: Detail) -> Document {
     let mut document = Document::default();
+    let shown_changes = match detail {
+        Detail::Everything => usize::MAX,
+        Detail::Answer | Detail::AnswerWithoutWarnings => CHANGES_MAX,
+    };
     for (position, line) in series.iter().enumerate() {
         if position > 0 {
             document.gap();
         }
         document.title(format!("{}: {}", line.name, line.figure.name()));
         document.gap();
-        document.table(table(line, &|point| short_id(&point.run).into()));
-        document.gap();
+        if detail == Detail::Everything {
+            document.table(table(line, &|point| short_id(&point.run).into()));
+            document.gap();
+        } else {
+            document.lines("newest", newest(line));
+        }
         if line.changes.is_empty() {
             document.line("changes", without_changes(line));
         }
-        for (position, change) in line.changes.iter().enumerate() {
+        let earlier = line.changes.len().saturating_sub(shown_changes);
+        for (position, change) in line.changes.iter().skip(earlier).enumerate() {
             document.line(if position == 0 { "changes" } else { "" }, change_line(line, change));
             if let Some(time) = &change.time {
                 why(&mut document, time);
             }
+        }
+        if earlier > 0 {
+            document.line(
+                "more",
+                format!("{}: --details", number_of(earlier as u64, "earlier change")),
+            );
         }
         document.lines("new era", eras(line));
         if judged {
@@ -44,6 +61,16 @@ pub fn history_document(series: &[HistorySeries], judged: bool) -> Document {
         }
     }
     document
+}
+
+/// `95,500 · mean 94,917 of 6 runs since 2026-01-07 00:00`: the newest value and its level.
+fn newest(series: &HistorySeries) -> Option<String> {
+    let point = series.points.last()?;
+    let value = bounded(series.figure.text(point.value), point.at_least);
+    let (runs, mean) = series.levels().last().copied()?;
+    let first = series.points.get(series.points.len().checked_sub(runs)?)?;
+    let (runs, since) = (number_of(runs as u64, "run"), to_the_minute(&first.started_at));
+    Some(format!("{value} · mean {} of {runs} since {since}", series.figure.text(mean)))
 }
 
 /// Returns the page of the history of a label. `address` returns the address of a run.
@@ -209,7 +236,8 @@ mod tests {
     fn a_change_names_the_first_run_after_it() {
         let (runs, stages) = stored(&SHIFT, 4);
         let series = history(&runs, &stages, 0.02);
-        insta::assert_snapshot!(document_text(&history_document(&series, false), 100));
+        let text = |detail| document_text(&history_document(&series, true, detail), 100);
+        insta::assert_snapshot!([Detail::Answer, Detail::Everything].map(text).join("\n"));
     }
 
     #[test]
@@ -220,7 +248,7 @@ mod tests {
         let (mut runs, stages) = stored(&values, 4);
         runs[8].tags = [(ACKNOWLEDGED.to_owned(), "new disk".to_owned())].into();
         let again = history(&runs, &stages, 0.02).remove(0);
-        let text = document_text(&history_document(&[again], true), 100);
+        let text = document_text(&history_document(&[again], true, Detail::Everything), 100);
         assert!(text.contains("since 2026-01-09 00:00 (un-4-008): new disk"), "{text}");
         assert!(
             text.contains("SLOWER: if this is intended, riops runs ack un-4-016 'why'"),
@@ -232,7 +260,10 @@ mod tests {
     fn marked_runs_are_marked_in_the_history() {
         let (mut runs, stages) = stored(&SHIFT[..2], 4);
         runs[1].marks = Some("disturbed".to_owned());
-        let text = document_text(&history_document(&history(&runs, &stages, 0.02), false), 100);
+        let text = document_text(
+            &history_document(&history(&runs, &stages, 0.02), false, Detail::Everything),
+            100,
+        );
         let rows: Vec<_> = text.lines().filter(|line| line.contains("2026-01-0")).collect();
         assert!(!rows[0].contains("disturbed") && rows[1].ends_with("  disturbed"), "{text}");
     }
@@ -241,7 +272,10 @@ mod tests {
     fn too_few_runs_are_not_a_series_without_changes() {
         let text = |runs: usize| {
             let (runs, stages) = stored(&SHIFT[..runs], 4);
-            document_text(&history_document(&history(&runs, &stages, 0.02), false), 100)
+            document_text(
+                &history_document(&history(&runs, &stages, 0.02), false, Detail::Everything),
+                100,
+            )
         };
         let few = text(11);
         assert!(

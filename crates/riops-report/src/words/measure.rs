@@ -137,7 +137,7 @@ fn table(document: &mut Document, stages: &[Summary<'_>], title: &str) {
         let response = |key| latency_cell(session_loop.response_us.as_ref(), key);
         let of_methods = |cell: Cell| shown(cell, has_methods);
         let size = session_loop.method.clone().or_else(|| session_loop.batch.map(count));
-        // Database time of all sessions, as a share of the wallclock time.
+        // Mean number of active sessions.
         let in_db = stage.database_s.map(|time_s| time_s / stage.seconds.max(f64::MIN_POSITIVE));
         let driver = if stage.kind == StageKind::ServerLoop { "server" } else { "client" };
         let per_s = stage.throughput.rows_per_s;
@@ -152,7 +152,7 @@ fn table(document: &mut Document, stages: &[Summary<'_>], title: &str) {
                 of_methods(stage.rows.checked_div(stage.transactions).map(count).into()),
             ),
             (number_column("seconds"), of_methods(format!("{:.3}", stage.seconds).into())),
-            (number_column("in db"), of_methods(Cell::share(in_db))),
+            (number_column("active"), of_methods(in_db.map(|mean| format!("{mean:.2}")).into())),
             (text_column("loop"), shown(driver.into(), has_sides)),
             (number_column("rows/s").drawn(), Cell::from(rate(per_s)).with_bar(per_s / most_per_s)),
             (number_column("response p50"), response("p50")),

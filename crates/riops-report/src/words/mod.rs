@@ -17,7 +17,7 @@ use super::document::{Document, Headline, Hint};
 use super::interval::interval_line;
 use super::table::Table;
 pub(super) use measure::{Measure, TRANSACTIONS};
-use next::{Commands, scaling};
+use next::{Commands, lever};
 use riops_model::figure::Summary;
 use riops_model::plan::{DatasetPlan, Plan, Spec, WorkPlan};
 use riops_model::record::{Point, Record, StageRecord};
@@ -107,7 +107,7 @@ pub(super) trait Words: Spec {
 
     /// Commands to try after a valid run.
     fn next_steps(&self, summary: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
-        let hints = scaling(summary, commands).into_iter().chain(self.variants(commands));
+        let hints = lever(summary, commands).into_iter().chain(self.variants(commands));
         hints.chain(commands.page()).collect()
     }
 

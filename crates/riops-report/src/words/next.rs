@@ -1,8 +1,11 @@
 //! Commands to try next.
 
 use crate::document::Hint;
+use crate::form::Extras;
+use crate::sections::bottleneck::holders_wait;
 use riops_model::figure::{Bottleneck, Summary};
 use riops_model::plan::Plan;
+use riops_model::record::TimePart;
 
 /// Whether the name of the workload alone describes the run. Its seed, label and tags do not matter.
 fn is_default(plan: &Plan, cpus: u32) -> bool {
@@ -27,14 +30,14 @@ pub(crate) struct Commands<'a> {
     options: String,
     /// The options that select the store; `None` if the run is not stored.
     store: Option<&'a str>,
+    /// The command line of the run without its server, if it is known: `run rows --batch=10`, word by word.
+    words: Option<&'a [String]>,
 }
 
 impl<'a> Commands<'a> {
-    pub(crate) fn new(
-        summary: &Summary<'a>,
-        server: Option<&'a str>,
-        store: Option<&'a str>,
-    ) -> Self {
+    pub(crate) fn new(summary: &Summary<'a>, extras: &Extras<'a>) -> Self {
+        let (server, store, words) =
+            (extras.server_options, extras.store_options, extras.run_words);
         let record = summary.record;
         let cpus = u32::try_from(record.client.machine.cpus).unwrap_or(u32::MAX);
         let is_plain = is_default(&record.plan, cpus);
@@ -45,12 +48,39 @@ impl<'a> Commands<'a> {
             (None, true) => ("", " …".to_owned()),
             (None, false) => (" -d …", " …".to_owned()),
         };
-        Self { workload: &record.workload, server, options, store }
+        Self { workload: &record.workload, server, options, store, words }
     }
 
-    /// The same run with another option.
+    /// The same run with another option, `--name value`.
     pub(crate) fn same(&self, option: &str, purpose: &'static str) -> Hint {
-        Hint::new(format!("riops run {}{} {option}", self.workload, self.options), purpose)
+        Hint::new(format!("{} {option}", self.repeated("run", option)), purpose)
+    }
+
+    /// The same run, in which commits do not wait for the WAL.
+    fn without_waits_for_wal(&self) -> Hint {
+        let command = format!("PGOPTIONS='-c synchronous_commit=off' {}", self.repeated("run", ""));
+        Hint::new(command, "what durable commits cost")
+    }
+
+    /// The smallest number of sessions with this rate.
+    fn saturation(&self) -> Hint {
+        let command =
+            format!("{} --find-saturation sessions", self.repeated("sweep", "--sessions"));
+        Hint::new(command, "the fewest sessions with this rate")
+    }
+
+    /// The command line of the run with another subcommand, without an option that is replaced.
+    fn repeated(&self, subcommand: &str, option: &str) -> String {
+        let name = option.split(' ').next().unwrap_or_default();
+        match self.words {
+            Some([_run, rest @ ..]) => {
+                let is_kept =
+                    |word: &&String| name.is_empty() || word.split('=').next() != Some(name);
+                let words = rest.iter().filter(is_kept).map(|word| format!(" {word}"));
+                format!("riops {subcommand}{}{}", words.collect::<String>(), self.server)
+            }
+            _ => format!("riops {subcommand} {}{}", self.workload, self.options),
+        }
     }
 
     /// Another command on the same server.
@@ -65,18 +95,42 @@ impl<'a> Commands<'a> {
     }
 }
 
-/// Changes that may raise the result.
-pub(super) fn scaling(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hint> {
-    let (sessions, workers) = (summary.record.plan.sessions * 4, summary.record.plan.workers * 2);
-    match summary.bottleneck() {
-        _ if !summary.has_bottleneck() => None,
-        // Behind a pooler, more sessions may only wait longer.
-        Bottleneck::Waiting if summary.record.target.pooler.is_some() => None,
-        Bottleneck::Waiting => Some(commands.same(&format!("-c {sessions}"), "more sessions")),
-        Bottleneck::Client => Some(commands.same(&format!("-j {workers}"), "more workers")),
-        Bottleneck::BusyDevice => {
-            Some(commands.other("riops doctor --disk", "the maximum of the device"))
-        }
-        _ => None,
+/// The command that shows whether the bottleneck is one, or how to raise it.
+pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hint> {
+    if !summary.has_bottleneck() {
+        return None;
     }
+    let plan = &summary.record.plan;
+    let (sessions, workers) = (plan.sessions * 4, plan.workers * 2);
+    let disk = || commands.other("riops doctor --disk", "the maximum of the device");
+    let ping = || commands.other("riops run ping", "the round trip alone");
+    let holds_for = |part| holders_wait(summary).is_some_and(|(longest, _)| longest == part);
+    let first_wait =
+        summary.server_waits().and_then(|(_, events)| TimePart::of_event(&events.first()?.event));
+    Some(match summary.bottleneck() {
+        Bottleneck::Client => commands.same(&format!("--workers {workers}"), "more workers"),
+        Bottleneck::Locks if holds_for(TimePart::Wal) => commands.without_waits_for_wal(),
+        Bottleneck::Locks if plan.sessions > 1 => commands
+            .same(&format!("--sessions {}", plan.sessions.div_ceil(4)), "with fewer conflicts"),
+        Bottleneck::ServerCpu | Bottleneck::SharedCpu | Bottleneck::Device => commands.saturation(),
+        Bottleneck::ForeignCpu => Hint::new("riops runs rerun last", "when the machine is quieter"),
+        Bottleneck::Waits => match first_wait {
+            Some(TimePart::Wal) => commands.without_waits_for_wal(),
+            Some(TimePart::Read | TimePart::Write)
+                if summary.record.target.disk_limit.is_none() =>
+            {
+                disk()
+            }
+            _ => Hint::new("riops runs show last", "all wait events"),
+        },
+        Bottleneck::BusyDevice => disk(),
+        Bottleneck::Pool | Bottleneck::Network | Bottleneck::ServerOrNetwork => ping(),
+        Bottleneck::Waiting if summary.record.target.pooler.is_some() => ping(),
+        Bottleneck::Waiting => commands.same(&format!("--sessions {sessions}"), "more sessions"),
+        Bottleneck::Rate => {
+            let rate = plan.schedule.per_s()? * 2.0;
+            commands.same(&format!("--rate {rate}"), "twice the rate")
+        }
+        Bottleneck::Locks | Bottleneck::ThinkTime => return None,
+    })
 }

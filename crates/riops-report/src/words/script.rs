@@ -71,7 +71,11 @@ impl Words for ScriptRun {
 
     fn variants(&self, commands: &Commands<'_>) -> Vec<Hint> {
         let is_default = self.builtins().eq([Builtin::TpcbLike]);
-        if is_default { vec![commands.same("-b select-only", "reads only")] } else { Vec::new() }
+        if is_default {
+            vec![commands.same("--builtin select-only", "reads only")]
+        } else {
+            Vec::new()
+        }
     }
 }
 

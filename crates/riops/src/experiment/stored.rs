@@ -25,7 +25,7 @@ pub fn stored_definition(stored: &StoredExperiment) -> Result<Experiment, StoreE
 pub fn stored_runs(experiment: &Experiment, store: &Store) -> Result<Vec<Record>, StoreError> {
     match store.select(&format!("{}={}", tag::EXPERIMENT, experiment.id)) {
         // Killed before its first run ended.
-        Err(StoreError::NoMatch(_) | StoreError::Empty(_)) => Ok(Vec::new()),
+        Err(StoreError::NoMatch { .. } | StoreError::Empty(_)) => Ok(Vec::new()),
         selected => selected,
     }
 }

@@ -68,7 +68,9 @@ fn existing(store: &Store, record: &Record) -> Result<Option<Record>, StoreError
     let id = record.id.to_string();
     match store.find(lasting(&id, record)) {
         Ok(stored) => Ok(Some(stored)),
-        Err(StoreError::NotFound(_) | StoreError::Empty(_) | StoreError::NoMatch(_)) => Ok(None),
+        Err(StoreError::NotFound(_) | StoreError::Empty(_) | StoreError::NoMatch { .. }) => {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

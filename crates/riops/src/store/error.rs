@@ -93,8 +93,15 @@ pub enum StoreError {
         count: usize,
     },
     /// No run has this label, tag or id.
-    #[error("no stored run has the label, tag or id \"{0}\"; list all runs with `riops runs list`")]
-    NoMatch(String),
+    #[error(
+        "no stored run has the label, tag or id \"{text}\"{known}; list all runs with `riops runs list`"
+    )]
+    NoMatch {
+        /// What was given.
+        text: String,
+        /// The most similar label, or the newest ones, as the end of a sentence; empty without labels.
+        known: String,
+    },
     /// The store contains no runs.
     #[error("the store {0} has no runs yet; start one with `riops run rows`")]
     Empty(String),

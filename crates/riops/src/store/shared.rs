@@ -20,9 +20,14 @@ use crate::figure::Value;
 use crate::host::Interrupt;
 use crate::record::{DiskLimit, Note, Record};
 use crate::run::History;
+use crate::units::format::joined;
+use crate::units::text::nearest;
 
 /// Runs that one query lists: far less than a connection accepts rows.
 const PAGE_ROWS: u32 = 20_000;
+/// The newest runs whose labels an error names, and the number of these labels.
+const LABELS_FROM: u32 = 1_000;
+const LABELS_MAX: usize = 5;
 /// Ids in one statement: far less than SQLite accepts parameters.
 const IDS_MAX: usize = 500;
 
@@ -175,7 +180,11 @@ impl Store {
         }
         match self.id_in(session, text) {
             Ok(id) => keys(session, KEY, &[id.into()]),
-            Err(StoreError::NotFound(_)) => Err(StoreError::NoMatch(text.to_owned())),
+            Err(StoreError::NotFound(_)) => {
+                let newest = self.page(session, &RunFilter::default(), LABELS_FROM, 0)?;
+                let known = known_labels(text, &newest);
+                Err(StoreError::NoMatch { text: text.to_owned(), known })
+            }
             Err(error) => Err(error),
         }
     }
@@ -228,6 +237,25 @@ impl Store {
 }
 
 /// Runs a query with a list of ids, in several parts if necessary.
+/// Returns the label that is most similar to a text, or the newest ones, as the end of a sentence.
+fn known_labels(text: &str, newest: &[RunSummary]) -> String {
+    let mut labels: Vec<&str> = Vec::new();
+    for label in newest.iter().filter_map(|run| run.label.as_deref()) {
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    match (nearest(text, labels.iter().copied()), labels.as_slice()) {
+        (Some(label), _) => format!(": did you mean \"{label}\"?"),
+        (None, []) => ": no run has a label".to_owned(),
+        (None, labels) => {
+            let shown = labels.iter().take(LABELS_MAX).map(|label| format!("\"{label}\""));
+            let more = if labels.len() > LABELS_MAX { ", …" } else { "" };
+            format!(": the newest labels are {}{more}", joined(shown, ", "))
+        }
+    }
+}
+
 fn query_ids(session: &mut dyn Session, sql: &str, ids: &[&str]) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     for part in ids.chunks(IDS_MAX) {

@@ -87,6 +87,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         ab: None,
         variants: Vec::new(),
         notes: Vec::new(),
+        currency: None,
         notes_of_people: study.experiment.notes.clone(),
     };
     compared(&mut view, experiment, &groups, &slots);
@@ -127,6 +128,9 @@ fn cell_view(name: String, cell: &Cell, group: GroupView, levels: Vec<LevelView>
 fn without_currencies(view: &mut StudyView, experiment: &Experiment) {
     let of_cells = experiment.cells.iter().filter_map(|cell| currency(&cell.plan.facts));
     let currencies: BTreeSet<&str> = of_cells.collect();
+    if let [only] = currencies.iter().collect::<Vec<_>>().as_slice() {
+        view.currency = Some((**only).to_owned());
+    }
     if currencies.len() < 2 {
         return;
     }

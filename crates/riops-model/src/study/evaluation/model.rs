@@ -77,6 +77,8 @@ pub struct StudyView {
     pub variants: Vec<StageComparison>,
     /// Limits of the conclusions.
     pub notes: Vec<String>,
+    /// Currency of all prices, as typed; empty if they have none.
+    pub currency: Option<String>,
     /// Notes of users.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes_of_people: Vec<Note>,

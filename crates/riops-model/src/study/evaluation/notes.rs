@@ -2,7 +2,7 @@
 
 use super::groups::Group;
 use super::model::{CellView, StudyKind, StudyView};
-use crate::comparison::{build_notes, missing_note, sampling_note};
+use crate::comparison::{build_notes, missing_note, predicate, sampling_note};
 use crate::record::Record;
 use crate::stats::Outcome;
 use crate::units::format::number_of;
@@ -76,7 +76,8 @@ fn marks(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
         };
         let list =
             if cells.is_empty() { String::new() } else { format!(" ({})", cells.join(", ")) };
-        format!("{count} of {}: {mark}{list}", number_of(all.len() as u64, "run"))
+        let (runs, predicate) = (number_of(all.len() as u64, "run"), predicate(mark, count));
+        format!("{count} of {runs} {predicate}{list}")
     };
     // The tables have the thresholds.
     let marked = view.marked.iter().filter(|(mark, _)| *mark != "breached");

@@ -4,7 +4,9 @@ use crate::effect::outcome_text;
 use crate::table::{Cell, Column, text_column};
 use riops_model::figure::{Estimate, Figure};
 use riops_model::stats::Outcome;
-use riops_model::study::evaluation::{Against, CellView, FigureView, GroupView, StudyView};
+use riops_model::study::evaluation::{
+    Against, CellView, FigureView, GroupView, StudyKind, StudyView,
+};
 use riops_model::units::format::percent;
 
 /// Returns the columns with the settings of a cell.
@@ -72,6 +74,14 @@ pub(super) fn verdict_text(against: &Against) -> Option<&'static str> {
     let is_known =
         |outcome: &Outcome| against.runs_needed.is_none() || *outcome != Outcome::Inconclusive;
     against.outcome.filter(is_known).map(outcome_text)
+}
+
+/// The name of a cell; the name of a variant needs no axis.
+pub(super) fn short_name<'a>(view: &StudyView, cell: &'a CellView) -> &'a str {
+    match (view.kind, cell.values.first()) {
+        (StudyKind::Ab, Some(value)) => value,
+        _ => &cell.name,
+    }
 }
 
 /// A figure with its interval: `75,012 (73,900 to 76,100)`.

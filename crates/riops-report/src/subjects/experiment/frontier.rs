@@ -26,7 +26,7 @@ pub(super) fn table(view: &StudyView) -> Option<Table> {
         row
     });
     table
-        .with_note("A cell is on the frontier if no other one has at least its throughput, at most its p99 and at most its price. By the means: a difference within the intervals is not certain.")
+        .with_note("A cell is on the frontier if no other one has at least its throughput, at most its p99 and at most its price. Based on averages; differences within the intervals may be chance.")
         .filled()
 }
 

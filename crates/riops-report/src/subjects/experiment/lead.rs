@@ -4,14 +4,18 @@ use crate::document::Document;
 use crate::effect::{change_text, leveled_interval, open_text, outcome_text, outcome_tone};
 use crate::sections::undecided::{Counted, undecided};
 use crate::sections::why;
-use crate::subjects::experiment::cells::with_interval;
+use crate::subjects::experiment::cells::{short_name, with_interval};
+use riops_model::figure::Figure;
 use riops_model::record::Note;
-use riops_model::stats::Outcome;
+use riops_model::stats::{Direction, Outcome};
 use riops_model::study::Level;
 use riops_model::study::evaluation::{
-    AbView, AxisView, CellView, GroupView, Reason, StudyKind, StudyView,
+    AbView, AxisView, CellView, FigureView, GroupView, Reason, StudyKind, StudyView,
 };
 use riops_model::units::format::{joined, number_of, to_the_minute};
+
+/// Number of cells whose names are in a sentence.
+const EQUAL_MAX: usize = 3;
 
 /// The measured combinations, and the method.
 pub(super) fn conditions(document: &mut Document, view: &StudyView) {
@@ -21,12 +25,13 @@ pub(super) fn conditions(document: &mut Document, view: &StudyView) {
         let setting = |axis: &AxisView| format!("{}: {}", axis.name, axis.values.join(" · "));
         document.lines("settings", view.axes.iter().map(setting));
     }
-    document.line("runs", runs(view));
+    let defined = to_the_minute(&view.created_at);
+    document.line("runs", format!("{} · defined {defined} UTC", runs(view)));
     document.lines("notes", view.notes_of_people.iter().flat_map(Note::lines));
 }
 
-/// `45 of 45 runs, all valid · started 2026-11-23 09:00 UTC`.
-fn runs(view: &StudyView) -> String {
+/// `45 of 45 runs, all valid`.
+pub(super) fn runs(view: &StudyView) -> String {
     let done = view.runs.usable + view.runs.invalid + view.runs.failed;
     let mut text = match view.planned_runs {
         Some(planned) if planned != done => format!("{done} of {}", number_of(planned, "run")),
@@ -40,7 +45,7 @@ fn runs(view: &StudyView) -> String {
     } else if done > 0 {
         text.push_str(if done == 1 { ", valid" } else { ", all valid" });
     }
-    format!("{text} · defined {} UTC", to_the_minute(&view.created_at))
+    text
 }
 
 /// The conclusion, and what limits it.
@@ -50,7 +55,13 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
             document.lines(label, texts);
         }
     } else {
-        document.lines("best", best(view));
+        let offers = view.offers();
+        if offers.is_empty() {
+            document.lines("best", best(view));
+        } else {
+            document.lines("fastest", leader(view, Figure::TransactionsPerS));
+            document.lines("cheapest", leader(view, Figure::PricePerMillionTransactions));
+        }
         if let Some((text, outcome)) = verdict(view) {
             document.push_line("verdict", text, outcome_tone(outcome));
             if let Some(open) = &view.undecided {
@@ -84,6 +95,37 @@ fn test_text(test: &AbView) -> String {
     format!("{reason} · look {look} of {looks_max}{level}")
 }
 
+/// The cell with the best value of a figure, and the cells whose intervals overlap with it.
+pub(super) fn leader(view: &StudyView, figure: Figure) -> Option<String> {
+    let measured = |cell: &'_ CellView| cell.group.figure(view.main_stage, figure).cloned();
+    let cells = view.cells.iter().filter_map(|cell| Some((cell, measured(cell)?)));
+    let mut cells: Vec<_> = cells.collect();
+    cells.sort_by(|(_, one), (_, other)| one.estimate.value.total_cmp(&other.estimate.value));
+    if figure.direction() == Direction::HigherIsBetter {
+        cells.reverse();
+    }
+    let ((first, best), others) = cells.split_first()?;
+    let unit = match figure {
+        Figure::PricePerMillionTransactions => {
+            let currency = view.currency.iter().filter(|currency| !currency.is_empty());
+            joined(currency.map(String::as_str).chain(["per million transactions"]), " ")
+        }
+        figure => figure.heading().to_owned(),
+    };
+    let value = with_interval(best).replacen(&best.text(), &format!("{} {unit}", best.text()), 1);
+    let overlap = |(_, other): &&(&CellView, FigureView)| {
+        let of_both = best.estimate.interval.zip(other.estimate.interval);
+        of_both.is_none_or(|(own, others)| own.low <= others.high && others.low <= own.high)
+    };
+    let equal: Vec<_> = others.iter().filter(overlap).map(|(cell, _)| cell.name.as_str()).collect();
+    let equal = match equal.len() {
+        0 => String::new(),
+        1..=EQUAL_MAX => format!(" · not certainly better than {}", equal.join(", ")),
+        more => format!(" · not certainly better than {}", number_of(more as u64, "other cell")),
+    };
+    Some(format!("{}: {value}{equal}", first.name))
+}
+
 /// The best cell with its main figure.
 fn best(view: &StudyView) -> Option<String> {
     if view.kind == StudyKind::Ab {
@@ -103,7 +145,7 @@ fn best(view: &StudyView) -> Option<String> {
 /// The verdict on the main figure of the improvement.
 fn verdict(view: &StudyView) -> Option<(String, Outcome)> {
     let improvement = view.improvement.as_ref()?;
-    let name = |at: usize| view.cells.get(at).map(|cell| cell.name.as_str());
+    let name = |at: usize| view.cells.get(at).map(|cell| short_name(view, cell));
     let (from, to) = (name(improvement.from)?, name(improvement.to)?);
     let row = improvement.rows.iter().find(|row| row.figure == view.main)?;
     let against = row.against.as_ref()?;

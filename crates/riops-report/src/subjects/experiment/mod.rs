@@ -17,16 +17,17 @@ mod tests;
 
 pub use csv::csv;
 
-use self::cells::with_interval;
+use self::cells::{short_name, with_interval};
 use super::comparison_charts;
+use crate::answer::add_conclusions;
 use crate::chart::Chart;
-use crate::document::{Badge, Findings, Headline, Tone};
+use crate::document::{Badge, Document, Findings, Headline, Tone};
 use crate::effect::{change_text, leveled_interval, outcome_text};
 use crate::form::Image;
 use crate::render::png::{DrawingError, chart_png};
 use crate::setup::{cpu_text, main_settings};
 use crate::words;
-use riops_model::figure::Summary;
+use riops_model::figure::{Figure, Summary};
 use riops_model::plan::Caches;
 use riops_model::record::{Disk, Record};
 use riops_model::stats::Outcome;
@@ -66,7 +67,23 @@ pub fn experiment(view: &StudyView) -> Findings {
         findings.results.picture(picture);
     }
     lead::conclusion(&mut findings.conclusion, view);
+    findings.answer = answer(view, &findings.conclusion);
     findings
+}
+
+/// Where it was measured, the cells, and what follows from them.
+fn answer(view: &StudyView, conclusion: &Document) -> Document {
+    let mut answer = Document::default();
+    answer.title(title(view));
+    answer.lines("server", view.environment.first().cloned());
+    answer.line("runs", lead::runs(view));
+    answer.gap();
+    if let Some(table) = tables::main(view) {
+        answer.table(table);
+    }
+    answer.gap();
+    add_conclusions(&mut answer, conclusion);
+    answer
 }
 
 /// The pictures of both variants of an A/B test.
@@ -186,11 +203,14 @@ fn of_best(view: &StudyView) -> Option<Headline> {
         Outcome::Equivalent => Some("equivalent to the baseline".to_owned()),
         Outcome::Inconclusive => Some("no significant difference from the baseline".to_owned()),
     });
+    let has_prices = !view.offers().is_empty();
+    let cheapest = has_prices.then(|| lead::leader(view, Figure::PricePerMillionTransactions));
+    let cheapest = cheapest.flatten().map(|text| format!("cheapest: {text}"));
     Some(Headline {
         label: format!("Best: {}", cell.name),
         value: main.text(),
         unit: main.figure.heading().to_owned(),
-        detail: joined(interval.into_iter().chain(scaling), " · "),
+        detail: joined(interval.into_iter().chain(scaling).chain(cheapest), " · "),
     })
 }
 
@@ -202,7 +222,7 @@ fn of_test(view: &StudyView) -> Option<Headline> {
     let main = view.main_of(&other.group)?;
     let against = main.against_baseline.as_ref()?;
     Some(Headline {
-        label: format!("{} relative to {}", other.name, one.name),
+        label: format!("{} relative to {}", short_name(view, other), short_name(view, one)),
         value: match against.outcome? {
             // The estimate would look like an effect.
             Outcome::Inconclusive => outcome_text(Outcome::Inconclusive).to_owned(),

@@ -39,6 +39,26 @@ pub(super) fn tables(view: &StudyView) -> Vec<Table> {
     tables
 }
 
+/// Returns the table of the cells or levels with the main figure, a line for each: only its settings, the main figure and the
+/// verdict are in narrow terminals, too.
+pub(super) fn main(view: &StudyView) -> Option<Table> {
+    let (table, keys) = match view.kind {
+        StudyKind::Saturation => (super::saturation::tables::tables(view).into_iter().next()?, 1),
+        StudyKind::Sweep | StudyKind::Ab => {
+            let table = cells(view).into_iter().nth(view.main_stage)?;
+            (table, view.cells.first().map_or(0, |cell| settings(view, cell).len()))
+        }
+    };
+    let main = figure_title(view, view.main_stage, view.main);
+    let last = table.columns.len().saturating_sub(1);
+    let columns = table.columns.into_iter().enumerate().map(|(at, column)| {
+        let is_needed = at < keys || at == last || column.title == main;
+        if is_needed { column } else { column.optional() }
+    });
+    let table = Table { columns: columns.collect(), title: String::new(), note: None, ..table };
+    Some(table.for_cells())
+}
+
 /// What differs between two cells, apart from their figures.
 fn differences(view: &StudyView) -> Option<Table> {
     let [one, other] = view.cells.as_slice() else {

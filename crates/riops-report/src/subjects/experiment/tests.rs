@@ -1,4 +1,5 @@
 use super::*;
+use crate::answer::answers;
 use crate::chart::{Content, PointStyle};
 use crate::render::fill::columns;
 use crate::{Delivery, Layout, findings_html, findings_markdown, findings_text};
@@ -29,6 +30,20 @@ fn page(view: &StudyView) -> String {
 #[test]
 fn the_text_of_a_sweep_over_two_axes() {
     insta::assert_snapshot!(shown(&example::batch_size(5)));
+}
+
+#[test]
+fn the_answers_of_experiments() {
+    let studies = [
+        example::batch_size(5),
+        example::with_failures(),
+        example::instances(["0.36 USD/h", "0.90 USD/h", "0.50 USD/h"]),
+        example::ab(4, 1.05),
+        example::ab(4, 1.005),
+        example::saturation(Search::Sessions),
+        example::saturation(Search::Rate),
+    ];
+    insta::assert_snapshot!(studies.map(|study| answers(&experiment(&view(&study)))).join("\n\n"));
 }
 
 #[test]
@@ -332,7 +347,7 @@ fn disturbed_runs_are_noted_with_their_cells() {
     record.verdict.warnings.push(warning);
     let names: Vec<String> = view(&study).cells.iter().map(|cell| cell.name.clone()).collect();
     let [one, two, three] = names.as_slice() else { panic!("{names:?}") };
-    let note = format!("1 of 6 runs: disturbed ({one}: 0 of 2, {two}: 1 of 2, {three}: 0 of 2)");
+    let note = format!("1 of 6 runs was disturbed ({one}: 0 of 2, {two}: 1 of 2, {three}: 0 of 2)");
     assert!(view(&study).notes.contains(&note), "{:?}", view(&study).notes);
 }
 

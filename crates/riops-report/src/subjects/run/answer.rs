@@ -2,23 +2,14 @@
 //! a line for each stage.
 
 use super::document::run_document;
-use crate::document::{Block, Document, Lines, Tone};
-use crate::form::{Detail, Extras};
+use crate::answer::{COLUMNS_MAX, LINES_MAX, NOTES_MAX, TEXT_INDENT, WRAPPED_COLUMNS};
+use crate::document::{Block, Detail, Document, Lines, Tone};
+use crate::form::Extras;
 use crate::render::text::text;
 use riops_model::record::Record;
 use riops_model::units::format::{joined, short_id};
 use riops_model::units::text::shortened;
 
-/// Number of lines, if the run has one stage.
-const LINES_MAX: usize = 12;
-/// Number of unusual facts that are shown.
-const NOTES_MAX: usize = 3;
-/// Columns of a line, also without a terminal.
-const COLUMNS_MAX: usize = 100;
-/// Columns that may stay empty at the end of a wrapped line.
-const WRAPPED_COLUMNS: usize = 8;
-/// Columns before a text.
-const TEXT_INDENT: usize = 15;
 /// Facts of the answer beside the main figure, with the number of their lines.
 const SHOWN: [(&str, usize); 7] = [
     ("rate", 1),
@@ -32,7 +23,7 @@ const SHOWN: [(&str, usize); 7] = [
 
 /// The text of a run for people: the default form.
 pub(crate) fn printed(record: &Record, extras: &Extras<'_>) -> String {
-    let of_run = match extras.detail {
+    let of_run = match extras.lines.detail {
         Detail::Everything => text(&run_document(record, extras), extras.lines),
         Detail::Answer => answer(record, extras, true),
         Detail::AnswerWithoutWarnings => answer(record, extras, false),

@@ -224,7 +224,7 @@ fn next_steps(
     words: &dyn Words,
     extras: &Extras<'_>,
 ) {
-    let commands = Commands::new(summary, extras.server_options, extras.store_options);
+    let commands = Commands::new(summary, extras);
     match summary.record.validity() {
         Validity::NotVerified => {}
         Validity::Valid => {

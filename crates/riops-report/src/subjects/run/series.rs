@@ -292,7 +292,7 @@ pub(super) fn of_probes(record: &Record, id: &str) -> Vec<Chart> {
                 ("machine CPU", &|point| percent(point.machine_busy_share)),
                 ("server process (100% = one CPU)", &|point| percent(point.server_cpus)),
                 ("device busy", &|point| percent(point.busy_share)),
-                ("processor speed (100% = start)", &|point| {
+                ("CPU speed (100% = start)", &|point| {
                     percent(point.processor_work_us.map(|us| first_us / us))
                 }),
             ],
