@@ -176,7 +176,8 @@ fn cell_words(line: &CommandLine) -> Vec<OsString> {
     let own = ExperimentOptions::augment_args(Command::new("sweep"));
     let own = OptionNames::of_one(&own);
     // An experiment stores one record per run and prints none.
-    let is_removed = |long: &str| own.contains(long) || ["repeat", "output", "details"].contains(&long);
+    let is_removed =
+        |long: &str| own.contains(long) || ["repeat", "output", "details"].contains(&long);
     let mut words = line.without(is_removed);
     if let Some(word) = words.iter_mut().find(|word| *word == "sweep") {
         *word = "run".into();

@@ -6,7 +6,7 @@ use clap::{Arg, Command};
 const SHORT: [(&str, &str); 21] = [
     ("run", "plan prepare dump-plan output repeat database"),
     ("sweep", "resume list axis repeat find-saturation set dry-run output database"),
-    ("ab", "trust resume set blocks-max dry-run output database"),
+    ("ab", "trust resume set rounds-max dry-run output database"),
     ("gallery", "label tag fact since compare title with-hosts store"),
     ("gate", "base head build trust exit-code output database"),
     ("bisect", "good bad build trust output database"),

@@ -520,16 +520,16 @@ impl RunProgress {
         if !self.ui.terminal {
             return self.ui.notice(&report::interval_line(point, &self.plan));
         }
+        let width = message_columns().saturating_sub(1 + ECHO_COLUMNS);
         // The lock is released before the terminal is written: a slow one must not delay the sampling.
         let drawn = self.view.lock().map(|mut view| {
             view.add(point);
-            (view.progress(), view.document(), view.parts())
+            (view.progress(), view.document(width), view.parts())
         });
         let Ok(((share, progress), document, parts)) = drawn else {
             return;
         };
-        let text =
-            report::document_text(&document, message_columns().saturating_sub(1 + ECHO_COLUMNS));
+        let text = report::document_text(&document, width);
         let message = if text.lines().count() + ROWS_BESIDE_VIEW <= rows() {
             format!("{progress}\n{text}")
         } else {

@@ -65,11 +65,13 @@ pub(crate) fn add_conclusions(answer: &mut Document, conclusion: &Document) {
     }
 }
 
-/// Returns the text of an answer without the facts at its end that do not fit, and their number.
+/// Returns the text of an answer without the facts at its end that do not fit, and their number. The last one that is shown may be
+/// shortened.
 fn shortened_answer(answer: &Document, lines: Lines) -> String {
     let lines = Lines { columns: lines.columns.min(COLUMNS_MAX), ..lines };
     let is_quiet = lines.detail == Detail::AnswerWithoutWarnings;
-    let room = TEXT_LINES_MAX * lines.columns.saturating_sub(TEXT_INDENT);
+    let width = lines.columns.saturating_sub(TEXT_INDENT);
+    let room = TEXT_LINES_MAX * width;
     let (mut kept, mut more) = (Document::default(), 0);
     let (mut label, mut texts) = (String::new(), 0);
     for block in &answer.blocks {
@@ -95,10 +97,21 @@ fn shortened_answer(answer: &Document, lines: Lines) -> String {
         let blocks = document.blocks.iter().filter(is_counted).cloned().collect();
         text(&Document { blocks }, lines).lines().count()
     };
-    while counted_lines(&kept) + usize::from(more > 0) > LINES_MAX
-        && matches!(kept.blocks.last(), Some(Block::Line { .. }))
+    let free = |kept: &Document, more: u64| {
+        LINES_MAX.checked_sub(counted_lines(kept) + usize::from(more > 0))
+    };
+    while free(&kept, more).is_none()
+        && let Some(Block::Line { label, text, tone }) =
+            kept.blocks.pop_if(|block| matches!(block, Block::Line { .. }))
     {
-        kept.blocks.pop();
+        let room = free(&kept, more).unwrap_or_default() * width;
+        if room > 0 {
+            kept.push_line(&label, shortened(&text, room - WRAPPED_COLUMNS), tone);
+            if free(&kept, more).is_some() {
+                break;
+            }
+            kept.blocks.pop();
+        }
         more += 1;
     }
     if more > 0 {
@@ -129,8 +142,8 @@ mod tests {
         let mut findings = Findings::new("title");
         findings.answer.title("title");
         findings.answer.line("verdict", "B is FASTER");
-        for number in 0..count {
-            findings.answer.line(&format!("label {number}"), format!("text {number}"));
+        for position in 0..count {
+            findings.answer.line(&format!("label {position}"), format!("text {position}"));
         }
         findings.answer.lines("note", ["first", "second"].map(str::to_owned));
         findings

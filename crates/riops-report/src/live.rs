@@ -3,16 +3,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::answer::TEXT_INDENT;
 use crate::document::Document;
 use crate::interval::{NOTHING_FINISHED, counters, latencies, seconds};
-use crate::sections::bottleneck::speed_text;
+use crate::sections::bottleneck::{is_stable, speed_text};
 use crate::sections::waits::named;
 use crate::words;
-use riops_model::figure::Figure;
+use riops_model::figure::{FULL_SHARE, Figure, WAITING_SHARE};
 use riops_model::plan::{ObserveRun, Plan, Stop};
 use riops_model::record::{LiveTotals, Point, ProbePoint, Sampled};
 use riops_model::units::Span;
-use riops_model::units::format::{count, percent, rate, truncated};
+use riops_model::units::format::{count, joined, percent, rate, truncated};
+use riops_model::units::text::shortened;
 
 /// Intervals of the curve of the rate.
 const CURVE_COLUMNS: usize = 24;
@@ -119,25 +121,46 @@ impl LiveView {
         texts.collect::<Vec<_>>().join(" · ")
     }
 
-    /// The last interval, the errors so far, and what the server and the machine do.
-    pub fn document(&self) -> Document {
+    /// The last interval, the errors so far, the bottleneck so far, and what the server waits for: at most five lines of this width.
+    pub fn document(&self, width: usize) -> Document {
         let mut document = Document::default();
         if self.last.is_none() {
             return document;
         }
         let measure = words::for_work(&self.plan.work).measure();
-        document.line(measure.name, format!("{}  {}", self.headline(), self.curve()));
         let (label, latencies) = self.latencies();
-        document.line(label, latencies);
-        document.known("counts", self.counts());
-        document.known("wait events", named(&self.sampled.waits, WAITS_MAX));
-        let busy = self.sampled.points.last().and_then(|sample| sample.machine_busy_share);
-        let busy = busy.map(|busy| format!("{} of CPU busy", percent(busy)));
+        let lines = [
+            (measure.name, format!("{}  {}", self.headline(), self.curve())),
+            (label, latencies),
+            ("counts", self.counts()),
+            ("bottleneck", self.bottleneck()),
+            ("wait events", named(&self.sampled.waits, WAITS_MAX)),
+        ];
+        for (label, text) in lines {
+            document.known(label, shortened(&text, width.saturating_sub(TEXT_INDENT + 1)));
+        }
+        document
+    }
+
+    /// What limits the run so far, by the last sample.
+    fn bottleneck(&self) -> String {
+        let Some(sample) = self.sampled.points.last() else {
+            return String::new();
+        };
+        let busy = sample.machine_busy_share.unwrap_or_default();
+        let waits = sample.waits.iter().filter(|wait| wait.is_of_server());
+        let wait = waits.max_by(|one, other| one.share.total_cmp(&other.share));
+        let limit = if busy >= FULL_SHARE {
+            "CPU so far".to_owned()
+        } else if let Some(wait) = wait.filter(|wait| wait.share >= WAITING_SHARE) {
+            format!("{} so far", wait.event)
+        } else {
+            "none found so far".to_owned()
+        };
+        let busy = sample.machine_busy_share.map(|busy| format!("{} of CPU busy", percent(busy)));
         let speed = self.sampled.processor_speeds().last().copied();
-        let speed = speed.map(speed_text);
-        document
-            .known("machine", [busy, speed].into_iter().flatten().collect::<Vec<_>>().join(" · "));
-        document
+        let speed = speed.filter(|speed| !is_stable(*speed)).map(speed_text);
+        joined([Some(limit), busy, speed].into_iter().flatten(), " · ")
     }
 
     /// The rates of the last intervals as a line of bars, from zero to the highest one.
@@ -182,7 +205,7 @@ mod tests {
     fn shows_the_last_interval_the_errors_so_far_and_what_the_server_waits_for() {
         let view = view(Stop::DurationS(10.0));
         assert_eq!(view.progress(), (0.4, "4/10 s · 6s left".to_owned()));
-        insta::assert_snapshot!(document_text(&view.document(), 60));
+        insta::assert_snapshot!(document_text(&view.document(60), 60));
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn groups_text(command: &Command) -> String {
         for name in names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            // What follows is in the help of the command.
+            // The help of the command has the rest.
             let about = about.split(": ").next().unwrap_or_default();
             let _ = writeln!(groups, "  {name:<NAME_COLUMNS$}{about}");
         }

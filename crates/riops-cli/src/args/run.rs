@@ -244,7 +244,6 @@ pub(crate) struct PlanOptions {
 /// Store and output
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run", mut_arg("output", |arg| arg.value_parser(of_runs())))]
-#[expect(clippy::struct_excessive_bools, reason = "options of a command line")]
 pub(crate) struct ResultOptions {
     #[command(flatten)]
     pub(crate) store: StoreOptions,

@@ -112,7 +112,7 @@ pub(crate) struct ExperimentOptions {
     /// Option of riops run and its values (repeatable)
     #[arg(long, value_name = "NAME=VALUE,…", value_parser = parse_pair)]
     pub(crate) axis: Vec<(String, String)>,
-    /// Order of the runs; interleaved: blocks with one run of each cell in random order
+    /// Order of the runs; interleaved: rounds with one run of each cell in random order
     #[arg(long, value_name = "ORDER", value_parser = choice::<Order>(&["interleaved", "sequential"]), or_named = Order::default())]
     pub(crate) run_order: Option<Order>,
     /// Cell that the others are compared with, as 'sessions=1 batch=10' [default: the first]
@@ -204,7 +204,7 @@ pub(crate) struct SweepOf<T: Args> {
 #[derive(Debug, Args)]
 #[command(
     after_help = AB_EXAMPLES,
-    mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED).conflicts_with("blocks_max")),
+    mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED).conflicts_with("rounds_max")),
     mut_arg("output", |arg| arg.value_parser(Forms::new(STUDY)))
 )]
 pub(crate) struct Ab {
@@ -213,9 +213,9 @@ pub(crate) struct Ab {
     pub(crate) a: Option<PathBuf>,
     /// The same for variant B, which is judged relative to A
     pub(crate) b: Option<PathBuf>,
-    /// Maximum number of blocks, each with two runs of both variants
-    #[arg(long, value_name = "N", help_heading = "Experiment", default_value = "10", value_parser = clap::value_parser!(u32).range(4..=100))]
-    pub(crate) blocks_max: u32,
+    /// Maximum number of rounds, each with two runs of both variants
+    #[arg(long, alias = "blocks-max", value_name = "N", help_heading = "Experiment", default_value = "10", value_parser = clap::value_parser!(u32).range(4..=100))]
+    pub(crate) rounds_max: u32,
     #[command(flatten)]
     pub(crate) trust: TrustOption,
     #[command(flatten)]

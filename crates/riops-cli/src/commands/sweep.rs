@@ -82,7 +82,7 @@ pub(super) fn ab(command: &Ab, ui: Ui) -> Result<ExitCode> {
         _ => return refuse("specify the files of both variants, or --resume to continue"),
     };
     draft.apply_conditions(&command.conditions);
-    draft.blocks_max = Some(command.blocks_max);
+    draft.blocks_max = Some(command.rounds_max);
     draft.seed = command.seed.or(draft.seed);
     draft.effect = command.effect.map(|share| share.0).or(draft.effect);
     conductor.start(draft)

@@ -73,7 +73,8 @@ pub(crate) fn recoded(error: anyhow::Error, in_bisect: bool) -> anyhow::Error {
 pub(crate) struct GateFile {
     effect: Option<String>,
     error: Option<String>,
-    blocks_max: Option<u32>,
+    #[serde(alias = "blocks-max")]
+    rounds_max: Option<u32>,
     repeat_disturbed: Option<u32>,
     /// Pause between two runs.
     cool_down: Option<Time>,
@@ -186,7 +187,7 @@ impl GateFile {
             let b = of_variant(named_apart(base, head), &self.head, head)?;
             draft.axes = vec![variants([a, b])?];
             draft.effect = Some(self.rules(None)?.effect);
-            draft.blocks_max = Some(self.blocks_max.unwrap_or(BLOCKS_MAX));
+            draft.blocks_max = Some(self.rounds_max.unwrap_or(BLOCKS_MAX));
             draft.between.cool_down_s = self.cool_down.map_or(0.0, |time| time.0);
             draft.gate = Some(TestRules {
                 error: of_each,

@@ -216,7 +216,7 @@ impl TypedAxis {
     pub(crate) fn of_option(command: &Command, name: &str, values: &[Value]) -> Result<Self> {
         let name = long_name(command, name);
         if name == "seed" {
-            return refuse("\"seed\" cannot be an axis: all cells of a block use the same keys");
+            return refuse("\"seed\" cannot be an axis: all cells of a round use the same keys");
         }
         let value = |value: &Value| {
             let text = text_of(value)?;

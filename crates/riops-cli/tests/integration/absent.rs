@@ -83,7 +83,7 @@ const OTHERS: [&str; 7] = [
     "runs list",
     "runs history",
     "sweep ping --axis sessions=1,2 --transactions 3 --warmup 0 --repeat 2",
-    "ab a.toml b.toml --blocks-max 4",
+    "ab a.toml b.toml --rounds-max 4",
     "runs show last",
     "doctor",
 ];

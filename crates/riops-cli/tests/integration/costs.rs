@@ -144,7 +144,7 @@ fn instructions_are_a_cost_that_a_gate_judges() {
     let per_s = &observed["stages"][0]["server_instructions_per_s"];
     assert!(per_s.as_f64().is_some_and(|per_s| per_s > 0.0), "{observed}");
     let gate = programs.join("gate.toml");
-    let file = "blocks-max = 4\ncosts = [\"instructions\"]\n[options]\nsessions = 1\nwarmup = \"0s\"\nduration = \"500ms\"\n[[workload]]\nrun = \"ping\"\n";
+    let file = "rounds-max = 4\ncosts = [\"instructions\"]\n[options]\nsessions = 1\nwarmup = \"0s\"\nduration = \"500ms\"\n[[workload]]\nrun = \"ping\"\n";
     std::fs::write(&gate, file).unwrap();
     let gated = run(&format!("gate {} --output json", gate.display()));
     let figures = gated.json()["workloads"][0]["figures"].to_string();

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::fixture::{CommandOutput, binary, folder, program, server_dir};
+use crate::fixture::{CommandOutput, Database, binary, database, folder, program, server_dir};
 
 /// A block of commands.
 struct Block {
@@ -42,7 +42,7 @@ fn root() -> PathBuf {
 
 fn pages() -> Vec<PathBuf> {
     let docs = root().join("docs");
-    let folders = [docs.clone(), docs.join("methods"), docs.join("reference")];
+    let folders = ["", "methods", "questions", "reference"].map(|folder| docs.join(folder));
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let pages = files.map(|entry| entry.unwrap().path());
     let mut pages: Vec<PathBuf> =
@@ -73,10 +73,7 @@ fn blocks(page: &Path) -> Vec<Block> {
 /// Runs before the commands of a page: what earlier runs of the reader have left.
 fn preparation(page: &str) -> &'static str {
     match page {
-        "README.md" => {
-            "riops run rows --label after -q
-             printf 'SCALE=32M\\nWORK_UNIT=5\\nRUN_TIME=1\\n' > pgio.conf"
-        }
+        "README.md" => "riops run rows --prepare --label after -q",
         "export-import.md" => "riops run rows --label nightly --tag disk=nvme -q",
         "report.md" => "riops run rows --label nightly -q",
         "scripts.md" => {
@@ -110,29 +107,31 @@ for ((i = 0; i < ${#words[@]}; i++)); do
     --strict) ;;
     --query-sessions) args+=("$word" 1,2 --query-duration 1s); ((i++)) ;;
     --repeat) args+=("$word" 2 --settle 0s); ((i++)) ;;
+    --settle) ((i++)) ;;
     --axis) args+=("$word" "$(echo "$next" | grep -oE '^[^,]*(,[^,]*)?')"); ((i++)) ;;
     --set) args+=("$word" "$(echo "$next" | sed -E 's/duration=.*/duration=300ms/; s/rows=.*/rows=2000/')"); ((i++)) ;;
     *) args+=("$word") ;;
   esac
 done
-[[ " ${words[*]} " =~ ' -d '|' --database ' ]] && unset RIOPS_SERVER_DIR
+[[ -n "${PGHOST:-}" || " ${words[*]} " =~ ' -d '|' --database ' ]] && unset RIOPS_SERVER_DIR
 case "${words[0]:-}" in
   doctor) unset RIOPS_DURATION
     [[ " ${words[*]} " =~ ' --disk ' ]] && args+=(-t 1s)
     [[ " ${words[*]} " =~ ' --disk ' && ! " ${words[*]} " =~ size ]] && args+=(--disk-size 64MB) ;;
-  sweep) [[ " ${words[*]} " =~ ' --find-saturation ' ]] && args+=(-t 200ms)
+  sweep) [[ " ${words[*]} " =~ ' --find-saturation ' && ! " ${words[*]} " =~ ' -t ' ]] && args+=(-t 200ms)
     [[ " ${words[*]} " =~ ' --repeat '|' --dry-run '|' --find-saturation '|' find-my-limit ' ]] || args+=(--repeat 2)
     args=("${args[@]/--settle/--cool-down}") ;;
   ab) [[ " ${words[*]} " =~ ' --resume ' ]] && exec "$REAL_RIOPS" "${args[@]}"
-    args+=(--blocks-max 5 --set warmup=0)
+    args+=(--rounds-max 5 --set warmup=0)
     [[ " ${words[*]} " =~ ' --set ' ]] || args+=(--set duration=300ms --set rows=2000) ;;
 esac
 exec "$REAL_RIOPS" "${args[@]}"
 "#;
 
-fn run_page(page: &Path) {
+/// Executes the commands of a page on the embedded server, or on a server that the environment names.
+fn run_page(page: &Path, server: Option<&Database>) {
     let name = page.file_name().unwrap().to_str().unwrap();
-    let home = folder(&format!("docs-{name}"));
+    let home = folder(&format!("docs-{name}-{}", if server.is_some() { "named" } else { "own" }));
     for made in ["bin", "old", "new", ".local/share/man/man1"] {
         std::fs::create_dir_all(home.join(made)).unwrap();
     }
@@ -162,7 +161,8 @@ fn run_page(page: &Path) {
             .env("RIOPS_ROWS", "2000")
             // Variables of a CI service.
             .env("BRANCH", "main")
-            .env("COMMIT", "abc");
+            .env("COMMIT", "abc")
+            .envs(server.into_iter().flat_map(Database::variables));
         CommandOutput::run(&mut command)
     };
     run(preparation(name)).expect(0);
@@ -202,7 +202,7 @@ fn for_each_command(script: &str, mut run: impl FnMut(&str)) {
 /// Pages whose commands need a program that may be missing.
 fn is_supported(page: &Path) -> bool {
     let needs = match page.file_name().unwrap().to_str().unwrap() {
-        "README.md" | "cbc.md" | "tutorial.md" => "fio",
+        "cbc.md" => "fio",
         "pitfalls.md" => "psql",
         _ => return true,
     };
@@ -213,7 +213,20 @@ fn is_supported(page: &Path) -> bool {
 fn every_command_of_readme_and_docs_succeeds() {
     let pages = pages();
     assert!(pages.len() > 30, "{pages:?}");
-    pages.iter().filter(|page| is_supported(page)).for_each(|page| run_page(page));
+    pages.iter().filter(|page| is_supported(page)).for_each(|page| run_page(page, None));
+}
+
+#[test]
+fn the_first_pages_work_on_a_server_that_the_environment_names() {
+    let is_first = |page: &&PathBuf| {
+        page.ends_with("README.md")
+            || page.ends_with("tutorial.md")
+            || page.ends_with("questions/connections.md")
+    };
+    for page in pages().iter().filter(is_first) {
+        let name = page.file_stem().unwrap().to_str().unwrap().to_lowercase();
+        run_page(page, Some(&database(&format!("docs_{name}"))));
+    }
 }
 
 #[test]

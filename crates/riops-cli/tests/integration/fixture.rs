@@ -246,6 +246,17 @@ impl Database {
         command
     }
 
+    /// The variables of libpq that name this database.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 4] {
+        let State { socket_dir, port, user, .. } = &self.state;
+        [
+            ("PGHOST", socket_dir.display().to_string()),
+            ("PGPORT", port.to_string()),
+            ("PGUSER", user.clone()),
+            ("PGDATABASE", self.conninfo.database.clone()),
+        ]
+    }
+
     /// Runs the command on this database.
     pub(crate) fn riops(&self, line: &str) -> CommandOutput {
         CommandOutput::run(&mut self.command(line))

@@ -10,7 +10,7 @@ use crate::fixture::{CommandOutput, Database, database, folder};
 
 const FILE: &str = r#"
 effect = "50%"
-blocks-max = 16
+rounds-max = 16
 repeat-disturbed = 0
 build = "test ! -e broken && cp bench.sql $PREFIX"
 [options]
@@ -138,7 +138,7 @@ fn a_cost_makes_a_gate_and_a_comparison_fail_where_the_rate_does_not() {
     let file = |costs: &str| {
         let folder = place.folder.display();
         format!(
-            "effect = '50%'\nblocks-max = 16\nrepeat-disturbed = 0\ninconclusive = 'pass'\n{costs}\n[options]\nsessions = 1\nwarmup = '0'\ntransactions = 20\n[base]\nfile = '{folder}/base.sql'\n[head]\nfile = '{folder}/head.sql'\n[[workload]]\nrun = 'script'\n"
+            "effect = '50%'\nrounds-max = 16\nrepeat-disturbed = 0\ninconclusive = 'pass'\n{costs}\n[options]\nsessions = 1\nwarmup = '0'\ntransactions = 20\n[base]\nfile = '{folder}/base.sql'\n[head]\nfile = '{folder}/head.sql'\n[[workload]]\nrun = 'script'\n"
         )
     };
     let gate = place.folder.join("gate.toml");

@@ -181,7 +181,7 @@ fn a_plan_that_was_read_needs_trust_for_its_command() {
     let refused = database.riops("runs rerun last").expect(2);
     assert!(refused.stderr.contains("executes the command true"), "{}", refused.stderr);
     database.riops("runs rerun last --trust").expect(0);
-    observe(&database, "", &["riops-no-such-program"]).expect(2);
+    observe(&database, "", &["riops-no-such-program"]).expect(127);
     let nothing = database.riops("observe").expect(2);
     assert!(nothing.stderr.contains("nothing to observe"), "{}", nothing.stderr);
 }

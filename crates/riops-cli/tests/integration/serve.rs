@@ -217,6 +217,7 @@ fn stored_runs_are_listed_shown_and_compared_without_running_their_texts() {
     let ids = [&one, &two].map(|record| record["id"].as_str().unwrap().to_owned());
     let list = dashboard.get("/").body;
     assert!(ids.iter().all(|id| list.contains(id)), "{list}");
+    assert!(list.contains("Runs 1 to 2 of 2"), "{list}");
     let pages = [
         format!("/runs/{}", ids[0]),
         format!("/compare?run={}&run={}", ids[0], ids[1]),
@@ -414,4 +415,19 @@ fn ctrl_c_ends_the_dashboard_with_success_even_with_an_open_stream() {
     assert_eq!(dashboard.get("/").status, 200);
     kill_process(Pid::from_child(&dashboard.process), Signal::INT).unwrap();
     assert_eq!(dashboard.process.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_page_of_an_experiment_in_progress_is_read_again() {
+    let database = database("serve_refresh");
+    let dashboard = Dashboard::start_on(&database, "");
+    let line = "sweep ping --axis sessions=1,2 --repeat 1 --warmup 0 --transactions 30000 --interval 100ms";
+    let mut sweep = start_until(&mut database.command(line), "tx/s");
+    let running = dashboard.json("/api/live");
+    let id = running[0]["tags"]["experiment"].as_str().unwrap();
+    let page = dashboard.get(&format!("/experiments/{id}"));
+    assert!(page.head.to_lowercase().contains("\nrefresh: 10\r\n"), "{}", page.head);
+    sweep.wait().unwrap();
+    let page = dashboard.get(&format!("/experiments/{id}"));
+    assert!(!page.head.to_lowercase().contains("refresh"), "{}", page.head);
 }

@@ -222,7 +222,7 @@ fn an_ab_test_stops_as_soon_as_the_difference_is_certain() {
     }
     let path = |name: &str| folder.join(name).display().to_string();
     let line = format!(
-        "ab {} {} --set duration=100ms --set warmup=0 --set interval=100ms --set label=compared --blocks-max 10",
+        "ab {} {} --set duration=100ms --set warmup=0 --set interval=100ms --set label=compared --rounds-max 10",
         path("small.toml"),
         path("large.toml")
     );
@@ -259,7 +259,7 @@ fn an_ab_test_names_the_settings_of_the_sessions_that_differ() {
         std::fs::write(folder.join(name), text).unwrap();
     }
     let line = format!(
-        "ab {} {} --blocks-max 4 --trust --output json",
+        "ab {} {} --rounds-max 4 --trust --output json",
         path("low.toml"),
         path("high.toml")
     );
@@ -321,7 +321,10 @@ fn the_ready_experiments_are_complete() {
     let plan = ab("compare-two-servers").expect(0).stdout;
     assert!(plan.contains("variant=small") && plan.contains("at most"), "{plan}");
     let refused = ab("oltp-threads").expect(2).stderr;
-    assert!(refused.contains("compares two variants; this experiment has 6: use riops sweep"), "{refused}");
+    assert!(
+        refused.contains("compares two variants; this experiment has 6: use riops sweep"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -347,7 +350,7 @@ fn invalid_experiments_are_usage_errors_before_the_first_run() {
         ("sweep rows --find-saturation sessions --axis threads=1,2", "cannot be combined"),
         ("sweep --resume --axis batch=1,2", "cannot be used with"),
         ("ab --resume --effect 5%", "cannot be used with"),
-        ("ab --resume --blocks-max 12", "cannot be used with"),
+        ("ab --resume --rounds-max 12", "cannot be used with"),
         ("sweep --list -o html=a.html", "listed as text or json, not as html"),
     ];
     for (line, expected) in cases {

@@ -177,7 +177,7 @@ fn options_in(help: &str) -> BTreeSet<String> {
 /// Returns the subcommands of a help text.
 fn subcommands_in(help: &str) -> Vec<String> {
     help.lines()
-        .skip_while(|line| *line != "Commands:")
+        .skip_while(|line| !["Commands:", "Start here:"].contains(line))
         .skip(1)
         .take_while(|line| !line.is_empty())
         .filter(|line| indentation(line) == 2)

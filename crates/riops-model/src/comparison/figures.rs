@@ -325,6 +325,8 @@ fn judged(figures: &[(Direction, Option<Vec<Block>>)], settings: &Settings) -> V
 
 /// Tag of runs that were measured together: runs of both groups with the same value form a block.
 pub const BLOCK_TAG: &str = "block";
+/// The same tag as users write it: the output of riops calls a block of an experiment a round.
+pub const ROUND_TAG: &str = "round";
 
 /// A group of runs, with the run, label or tag that selected them.
 #[derive(Debug, Clone, Copy)]
@@ -350,7 +352,7 @@ impl Blocks {
         let mut blocks: Vec<(&String, Vec<usize>, Vec<usize>)> = Vec::new();
         for (is_a, runs) in [(true, a), (false, b)] {
             for (position, run) in runs.iter().enumerate() {
-                let name = run.tags.get(BLOCK_TAG)?;
+                let name = run.tags.get(ROUND_TAG).or_else(|| run.tags.get(BLOCK_TAG))?;
                 let known = blocks.iter().position(|block| block.0 == name);
                 let at = known.unwrap_or(blocks.len());
                 if known.is_none() {

@@ -21,7 +21,7 @@ use crate::units::format::number_of;
 pub use changes::{Change, Topic, changes, differences};
 use figures::Blocks;
 pub use figures::{
-    BLOCK_TAG, FigureComparison, FigureValues, Group, StageComparison, group_figures,
+    BLOCK_TAG, FigureComparison, FigureValues, Group, ROUND_TAG, StageComparison, group_figures,
 };
 pub use model::{Comparison, Side};
 pub(crate) use notes::predicate;

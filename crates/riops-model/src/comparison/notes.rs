@@ -146,7 +146,7 @@ pub fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
 fn merged_blocks(comparison: &Comparison) -> Option<String> {
     let effects = comparison.figures().filter_map(|figure| figure.effect.as_ref());
     let is_merged = effects.into_iter().any(|effect| effect.design.blocks < comparison.blocks);
-    is_merged.then(|| number_of(comparison.blocks as u64, "block"))
+    is_merged.then(|| number_of(comparison.blocks as u64, "round"))
 }
 
 /// Returns whether the two groups overlap in time.

@@ -1,21 +1,18 @@
 //! Bottleneck of a stage: the resource or the wait that limited its result.
 
+use super::summary::DEVICE_SHARE;
 use super::{DeviceLoad, Summary, TransactionTime};
 use crate::record::{ClientCpu, RateVerdict, Status, TimePart};
 use crate::units::texts;
 
 /// From this share on, a resource counts as fully used.
-const FULL_SHARE: f64 = 0.9;
-
-/// From this share of its measured maximum on, a device counts as fully used. The share is lower than for CPU,
-/// because the maximum was measured with another mix of requests.
-pub(super) const DEVICE_SHARE: f64 = 0.8;
+pub const FULL_SHARE: f64 = 0.9;
 
 /// A device that does more than this share of its measured maximum was measured wrongly, or has changed since.
 const OUTDATED_SHARE: f64 = 1.1;
 
 /// From this share of the session time on, locks, or other waits of the server, are the bottleneck.
-const WAITING_SHARE: f64 = 0.5;
+pub const WAITING_SHARE: f64 = 0.5;
 
 /// From this share of the session time on, one wait dominates: it is named if nothing else is fully used.
 const DOMINANT_SHARE: f64 = 0.3;

@@ -1,6 +1,5 @@
 //! A stage of a record, with the shares of machine and devices that its counters show.
 
-use super::bottleneck::DEVICE_SHARE;
 use crate::plan::{Protocol, Spread, Stop};
 use crate::record::{
     DeviceUse, DiskLimit, Record, StageKind, StageRecord, THROTTLED_SHARE, WaitShare,
@@ -9,6 +8,10 @@ use crate::units::format::{count, joined, number_of, rate};
 
 /// With fewer samples of all sessions together, a share of the session time in percent means nothing.
 const WAIT_SAMPLES_MIN: f64 = 20.0;
+
+/// From this share of its measured maximum on, a device counts as fully used. The share is lower than for CPU,
+/// because the maximum was measured with another mix of requests.
+pub(super) const DEVICE_SHARE: f64 = 0.8;
 
 /// A device of the server and its load.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +22,7 @@ pub struct DeviceLoad<'a> {
     pub roles: &'a [String],
     /// Load as a share of its measured maximum; absent if that was not measured.
     pub load: Option<f64>,
-    /// Its largest rate as a share of its own measured maximum: of reads or of writes, of requests or of bytes; absent as `load`.
+    /// Its largest rate as a share of the measured maximum of this rate: of reads or of writes, of requests or of bytes; absent as `load`.
     pub highest_rate: Option<f64>,
     /// Synchronizations of the WAL per second, if it is on this device, and as a share of their measured maximum.
     pub wal_syncs: Option<(f64, Option<f64>)>,

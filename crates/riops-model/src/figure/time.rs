@@ -50,7 +50,21 @@ impl TransactionTime {
     }
 }
 
+/// From this share of the time without locks on, what else the sessions waited for explains how long locks are held.
+const HOLDERS_SHARE: f64 = 0.5;
+
 impl Summary<'_> {
+    /// What the sessions that did not wait for a lock waited for most of their time, as a share of it: they may have held the
+    /// lock. `None` if that explains little.
+    pub fn lock_holders_wait(&self) -> Option<(TimePart, f64)> {
+        let time = self.transaction_time()?;
+        let others_us = time.us - time.part_us(TimePart::Lock);
+        let waits = [TimePart::Wal, TimePart::Read, TimePart::Network, TimePart::RunQueue];
+        let shares = waits.map(|part| (part, time.part_us(part) / others_us));
+        let longest = shares.into_iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
+        longest.filter(|(_, share)| *share >= HOLDERS_SHARE)
+    }
+
     /// Where the time of a transaction went; `None` if the sessions were not sampled, or too rarely.
     pub fn transaction_time(&self) -> Option<TransactionTime> {
         let stage = self.stage;

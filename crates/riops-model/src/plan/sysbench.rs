@@ -86,13 +86,13 @@ impl FromStr for OltpTest {
         let entry = TESTS.iter().find(|(_, name, sysbench)| *name == plain || *sysbench == text);
         entry.map(|(test, ..)| *test).ok_or_else(|| {
             let names = || TESTS.iter().flat_map(|(_, name, sysbench)| [*name, *sysbench]);
-            PlanError(match nearest(text, names()) {
-                Some(name) => format!("unknown test \"{text}\": did you mean {name}?"),
-                None => {
-                    let names = TESTS.map(|(_, name, _)| name).join(", ");
-                    format!("unknown test \"{text}\": expected {names}, or a sysbench name such as oltp_read_write")
-                }
-            })
+            let expected = if let Some(name) = nearest(text, names()) {
+                format!("did you mean {name}?")
+            } else {
+                let names = TESTS.map(|(_, name, _)| name).join(", ");
+                format!("expected {names}, or a sysbench name such as oltp_read_write")
+            };
+            PlanError(format!("unknown test \"{text}\": {expected}"))
         })
     }
 }

@@ -23,7 +23,7 @@ pub struct Block {
 pub enum Incomparable {
     /// A single run does not show how much runs vary.
     #[error(
-        "cannot compare {a} runs with {b}: at least 2 runs of each are needed in blocks with both"
+        "cannot compare {a} runs with {b}: at least 2 runs of each are needed in rounds with both"
     )]
     TooFewRuns {
         /// Runs of A in blocks that have runs of both.

@@ -139,6 +139,7 @@ impl Goal {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Sweep { .. } => "sweep",
+            Self::Ab(settings) if settings.one_sided => "gate",
             Self::Ab(_) => "ab",
             Self::Saturation(_) => "saturation",
         }

@@ -430,13 +430,13 @@ mod tests {
                 .zip(outcomes)
                 .map(|(figure, outcome)| row(figure, outcome))
                 .collect();
-            of_slower(&rows, FIGURES[0], "ended after 4 blocks".to_owned())
+            of_slower(&rows, FIGURES[0], "ended after 4 rounds".to_owned())
         };
         let (slower, open) = (Outcome::Slower, Outcome::Inconclusive);
-        assert_eq!(reason([slower, slower, open]), "ended after 4 blocks");
-        let of_p99 = "p99 is slower; TPS: ended after 4 blocks";
+        assert_eq!(reason([slower, slower, open]), "ended after 4 rounds");
+        let of_p99 = "p99 is slower; TPS: ended after 4 rounds";
         assert_eq!(reason([open, open, slower]), of_p99);
-        let of_both = "p50 and p99 are slower; TPS: ended after 4 blocks";
+        let of_both = "p50 and p99 are slower; TPS: ended after 4 rounds";
         assert_eq!(reason([Outcome::Equivalent, slower, slower]), of_both);
     }
 

@@ -59,7 +59,7 @@ impl Experiment {
         match &self.goal {
             Goal::Sweep { .. } => {}
             Goal::Ab(settings) => {
-                within("blocks-max", settings.blocks_max, BLOCKS)?;
+                within("rounds-max", settings.blocks_max, BLOCKS)?;
                 within("repeat-disturbed", settings.repeats_max, DISTURBED)?;
             }
             Goal::Saturation(settings) => within("sessions-max", settings.last, SESSIONS)?,
@@ -97,7 +97,7 @@ mod tests {
         let ab = |settings| Experiment { goal: Goal::Ab(settings), ..sweep.clone() };
         assert_eq!(ab(settings.clone()).require_limits(), Ok(()));
         let text = error(ab(AbSettings { blocks_max: u32::MAX, ..settings.clone() }));
-        assert_eq!(text, "blocks-max must be between 4 and 100, not 4294967295");
+        assert_eq!(text, "rounds-max must be between 4 and 100, not 4294967295");
         let text = error(ab(AbSettings { repeats_max: u32::MAX, ..settings.clone() }));
         assert!(text.starts_with("repeat-disturbed must be between 0 and 1000"), "{text}");
         let settings = SaturationSettings { search: Search::Sessions, first: 1, last: u32::MAX };

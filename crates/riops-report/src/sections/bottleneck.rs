@@ -12,9 +12,6 @@ use riops_model::units::format::{count, duration_us, joined, number_of, percent,
 /// Wait events that are named as the bottleneck.
 const WAITS_MAX: usize = 3;
 
-/// From this share of the time without locks on, what else the sessions waited for explains how long locks are held.
-const HOLDERS_SHARE: f64 = 0.5;
-
 /// From this share of its speed at the start on, the speed of a processor did not change: the measurements of it vary as much.
 const STABLE_SPEED: f64 = 0.95;
 
@@ -26,7 +23,7 @@ pub(crate) fn bottleneck(document: &mut Document, summary: &Summary<'_>) {
     let text = match summary.bottleneck() {
         Bottleneck::Client => client_text(summary),
         Bottleneck::Locks => {
-            let holders = holders_wait(summary).map_or_else(String::new, |(part, share)| {
+            let holders = summary.lock_holders_wait().map_or_else(String::new, |(part, share)| {
                 format!("; those that held them waited for {} in {} of their time", part.name(), percent(share))
             });
             format!("locks: the sessions waited for {}{holders}", blockers(summary))
@@ -128,16 +125,6 @@ fn blockers(summary: &Summary<'_>) -> String {
         0.0 => format!("other sessions: {named}"),
         share => format!("each other {}, and for other sessions: {named}", percent(share)),
     }
-}
-
-/// What the sessions that did not wait for a lock waited for most of their time: they may have held it.
-pub(crate) fn holders_wait(summary: &Summary<'_>) -> Option<(TimePart, f64)> {
-    let time = summary.transaction_time()?;
-    let others_us = time.us - time.part_us(TimePart::Lock);
-    let waits = [TimePart::Wal, TimePart::Read, TimePart::Network, TimePart::RunQueue];
-    let shares = waits.map(|part| (part, time.part_us(part) / others_us));
-    let longest = shares.into_iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
-    longest.filter(|(_, share)| *share >= HOLDERS_SHARE)
 }
 
 /// Which limit of the server's processors was reached.
@@ -276,9 +263,14 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
     document.line("machine", format!("{} of CPU busy: {}{speed}", percent(busy), parts.join(", ")));
 }
 
+/// Whether processors with this share of their speed at the start kept it.
+pub(crate) fn is_stable(speed: f64) -> bool {
+    speed >= STABLE_SPEED
+}
+
 /// Whether the processors kept their speed, by the time of a fixed piece of work relative to the start.
 pub(crate) fn speed_text(lowest: f64) -> String {
-    if lowest >= STABLE_SPEED {
+    if is_stable(lowest) {
         "CPU speed stable".to_owned()
     } else {
         format!("CPU speed fell to {}", percent(lowest))

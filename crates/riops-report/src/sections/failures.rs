@@ -130,7 +130,7 @@ pub(crate) fn drained(document: &mut Document, stage: &StageRecord) {
 pub(crate) fn pause(document: &mut Document, stage: &StageRecord) {
     if let Some(seconds) = stage.session_loop.longest_pause_s {
         let longest = duration_us(seconds * 1e6);
-        document.line("longest stall", format!("{longest} without a successful transaction"));
+        document.line("stall", format!("longest {longest} without a successful transaction"));
     }
 }
 

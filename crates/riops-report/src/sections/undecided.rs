@@ -17,8 +17,8 @@ const RUNS_MAX: usize = 1_000;
 pub(crate) enum Counted {
     /// Runs of each side.
     Runs,
-    /// Blocks of an A/B test: two runs of both variants.
-    Blocks,
+    /// Rounds of an A/B test: two runs of both variants.
+    Rounds,
 }
 
 /// Adds a line for the differences that are certain, and one for what would decide.
@@ -46,12 +46,12 @@ pub(crate) fn certain_text(certain: &[Certain]) -> (String, Option<Tone>) {
     (joined(shown.chain(more), " · "), Some(tone).filter(|_| !certain.is_empty()))
 }
 
-/// `about 14 more blocks (4min), or a quieter machine (others used 48% of its CPU)`.
+/// `about 14 more rounds (4min), or a quieter machine (others used 48% of its CPU)`.
 pub(crate) fn to_decide(undecided: &Undecided, counted: Counted) -> String {
     let runs = undecided.further_runs.map(|runs| {
         let (count, noun, side) = match counted {
             Counted::Runs => (runs, "more run", " of each"),
-            Counted::Blocks => (runs.div_ceil(2), "more block", ""),
+            Counted::Rounds => (runs.div_ceil(2), "more round", ""),
         };
         if count >= RUNS_MAX {
             return format!("more than {}", number_of(RUNS_MAX as u64, "run"));
@@ -98,9 +98,9 @@ mod tests {
             others_cpu: Some(0.48),
         };
         assert_eq!(
-            lines(&open, Counted::Blocks),
+            lines(&open, Counted::Rounds),
             "  certain      p50 -29.0% · WAL per transaction -1.76 ms\n  \
-             to decide    about 14 more blocks (4min), or a quieter machine (other processes used 48% of its CPU)\n"
+             to decide    about 14 more rounds (4min), or a quieter machine (other processes used 48% of its CPU)\n"
         );
         open.others_cpu = None;
         open.certain.clear();

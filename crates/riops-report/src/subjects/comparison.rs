@@ -26,7 +26,7 @@ pub fn comparison(comparison: &Comparison) -> Findings {
     conditions.line("A", side_text(&comparison.a));
     conditions.line("B", side_text(&comparison.b));
     if comparison.blocks > 1 {
-        conditions.line("", format!("measured in {} blocks", comparison.blocks));
+        conditions.line("", format!("measured in {} rounds", comparison.blocks));
     }
     conditions.gap();
     if comparison.changes.is_empty() {

@@ -65,7 +65,7 @@ fn runs(id: &str, [a, b]: [&str; 2], stage: &StageComparison) -> Option<Chart> {
         [only] => only.a.len().max(only.b.len()),
         blocks => blocks.len(),
     };
-    let name = if is_in_blocks { "block" } else { "run" };
+    let name = if is_in_blocks { "round" } else { "run" };
     let x = Axis::new(name, Unit::Count, AxisScale::Linear).within(0.4..=positions as f64 + 0.6);
     let y =
         Axis::new(&main.name, Unit::for_figure(main.figure), AxisScale::Linear).around(values());

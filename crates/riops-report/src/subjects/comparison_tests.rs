@@ -8,7 +8,7 @@ use crate::render::png::chart_png;
 use crate::{example_oltp, example_record};
 use crate::{findings_markdown, findings_text};
 use riops_model::comparison::{
-    BLOCK_TAG, ComparisonError, PartChange, RUNS_MAX, TimeChange, require_comparable,
+    ComparisonError, PartChange, ROUND_TAG, RUNS_MAX, TimeChange, require_comparable,
 };
 use riops_model::figure::Figure;
 use riops_model::plan::ImportedRun;
@@ -41,7 +41,7 @@ fn shown(result: &Comparison) -> String {
 }
 
 fn in_block(mut record: Record, block: usize) -> Record {
-    record.tags.insert(BLOCK_TAG.to_owned(), block.to_string());
+    record.tags.insert(ROUND_TAG.to_owned(), block.to_string());
     record
 }
 
@@ -139,7 +139,7 @@ fn four_blocks_have_a_verdict_and_a_note_that_they_were_merged() {
     let (a, b) = interleaved(0.03);
     let result = compared(&a[..4], &b[..4]);
     assert!(result.is_slower() && !result.is_inconclusive(), "{}", shown(&result));
-    let note = "4 blocks are too few for a comparison within them";
+    let note = "4 rounds are too few for a comparison within them";
     assert!(result.notes.iter().any(|line| line.starts_with(note)), "{:?}", result.notes);
     assert!(!compared(&a, &b).notes.iter().any(|line| line.contains("within them")));
     // Too few for a verdict, with and without blocks.

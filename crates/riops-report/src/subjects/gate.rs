@@ -159,7 +159,7 @@ fn text_of(workload: &GateWorkload) -> String {
     let undecided = workload.undecided.as_ref();
     let certain = undecided.map(|undecided| certain_text(&undecided.certain).0);
     let certain = certain.filter(|text| !text.is_empty()).map(|text| format!("certain: {text}"));
-    let to_decide = undecided.map(|undecided| to_decide(undecided, Counted::Blocks));
+    let to_decide = undecided.map(|undecided| to_decide(undecided, Counted::Rounds));
     let to_decide =
         to_decide.filter(|text| !text.is_empty()).map(|text| format!("to decide: {text}"));
     let verdict = format!("{verdict}: {reason} · {runs}{disturbed}");
@@ -256,7 +256,7 @@ mod tests {
             name: name.to_owned(),
             experiment: "0190c0de-0000-7000-8000-000000000001".to_owned(),
             verdict,
-            reason: "ended after 4 blocks".to_owned(),
+            reason: "ended after 4 rounds".to_owned(),
             runs: 18,
             repeated: 2,
             disturbed: 1,
@@ -309,7 +309,7 @@ mod tests {
         assert!(gate_junit(&result, true).contains("failures=\"2\""));
         let text = document_text(&gate(&result).conclusion, 200);
         assert!(
-            text.contains("SLOWER: ended after 4 blocks · 18 runs: 2 were disturbed and repeated"),
+            text.contains("SLOWER: ended after 4 rounds · 18 runs: 2 were disturbed and repeated"),
             "{text}"
         );
     }

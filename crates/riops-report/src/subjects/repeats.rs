@@ -68,8 +68,11 @@ pub fn repeats_document(records: &[Record], selection: &str) -> Document {
             format!("run {run} {}", threshold_text(record, threshold))
         })
     });
-    document.lines("threshold", breached);
-    document.gap();
+    let breached: Vec<String> = breached.collect();
+    if !breached.is_empty() {
+        document.lines("threshold", breached);
+        document.gap();
+    }
     let hints = vec![
         Hint::new(format!("riops runs list --tag {selection}"), "these runs"),
         Hint::new(format!("riops compare {selection} OTHER"), "with another run, label or tag"),

@@ -1,8 +1,6 @@
 //! Commands to try next.
 
 use crate::document::Hint;
-use crate::form::Extras;
-use crate::sections::bottleneck::holders_wait;
 use riops_model::figure::{Bottleneck, Summary};
 use riops_model::plan::Plan;
 use riops_model::record::TimePart;
@@ -21,6 +19,13 @@ fn is_default(plan: &Plan, cpus: u32) -> bool {
     *plan == default && plan.work.is_default()
 }
 
+/// The command line of a run, as far as it is known: the options for its server and its store, and its words.
+pub(crate) struct Known<'a> {
+    pub(crate) server: Option<&'a str>,
+    pub(crate) store: Option<&'a str>,
+    pub(crate) words: Option<&'a [String]>,
+}
+
 /// Builds the commands of hints for one workload and server.
 pub(crate) struct Commands<'a> {
     workload: &'a str,
@@ -35,9 +40,8 @@ pub(crate) struct Commands<'a> {
 }
 
 impl<'a> Commands<'a> {
-    pub(crate) fn new(summary: &Summary<'a>, extras: &Extras<'a>) -> Self {
-        let (server, store, words) =
-            (extras.server_options, extras.store_options, extras.run_words);
+    pub(crate) fn new(summary: &Summary<'a>, known: Known<'a>) -> Self {
+        let Known { server, store, words } = known;
         let record = summary.record;
         let cpus = u32::try_from(record.client.machine.cpus).unwrap_or(u32::MAX);
         let is_plain = is_default(&record.plan, cpus);
@@ -104,7 +108,7 @@ pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hi
     let (sessions, workers) = (plan.sessions * 4, plan.workers * 2);
     let disk = || commands.other("riops doctor --disk", "the maximum of the device");
     let ping = || commands.other("riops run ping", "the round trip alone");
-    let holds_for = |part| holders_wait(summary).is_some_and(|(longest, _)| longest == part);
+    let holds_for = |part| summary.lock_holders_wait().is_some_and(|(longest, _)| longest == part);
     let first_wait =
         summary.server_waits().and_then(|(_, events)| TimePart::of_event(&events.first()?.event));
     Some(match summary.bottleneck() {

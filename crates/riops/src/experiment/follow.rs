@@ -81,7 +81,7 @@ impl Conductor<'_> {
                     ConductError::Failed("agent 0 conducts an experiment that this agent does not have: specify the same options on all".to_owned())
                 };
                 let task = experiment.task_of_tags(&plan.tags).ok_or_else(unknown)?;
-                notice(&format!("{}, block {}", experiment.task_name(&task), task.block));
+                notice(&format!("{}, round {}", experiment.task_name(&task), task.block));
                 match servers.take_part(&experiment, &task)? {
                     Err(error) => notice(&error),
                     Ok(record) if !record.verdict.valid => {

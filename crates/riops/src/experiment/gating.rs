@@ -173,7 +173,7 @@ impl Steps<'_> {
                 Some("the bad commit is not slower than the good one: there is nothing to find")
             }
             Found::Unknown => Some(
-                "the bad commit cannot be judged; with a longer duration or more blocks, it may",
+                "the bad commit cannot be judged; with a longer duration or more rounds, it may",
             ),
         };
         if let Some(text) = nothing {

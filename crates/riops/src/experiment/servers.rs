@@ -163,7 +163,7 @@ impl Bench for Servers<'_> {
             if remaining.is_maximum { format!("at most {total}") } else { total.to_string() };
         let left = remaining.seconds.map(|seconds| format!(", {} left", time_left(seconds)));
         self.events.notice(&format!(
-            "run {ordinal} of {total}{}: {}, block {}",
+            "run {ordinal} of {total}{}: {}, round {}",
             left.unwrap_or_default(),
             study.experiment.task_name(task),
             task.block

@@ -97,7 +97,7 @@ pub enum StoreError {
         "no stored run has the label, tag or id \"{text}\"{known}; list all runs with `riops runs list`"
     )]
     NoMatch {
-        /// What was given.
+        /// The text that was given.
         text: String,
         /// The most similar label, or the newest ones, as the end of a sentence; empty without labels.
         known: String,

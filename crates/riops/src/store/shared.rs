@@ -197,6 +197,35 @@ impl Store {
         limit: u32,
         offset: usize,
     ) -> Result<Vec<RunSummary>, StoreError> {
+        let columns = RunSummary::columns();
+        let (sql, parameters) = Self::list_query(session, &columns, filter, limit, offset);
+        let location = self.location();
+        let rows = session.query(&sql, &parameters)?.into_iter();
+        rows.map(|row| Ok(RunSummary::read(&mut Reader::new(&location, row))?)).collect()
+    }
+
+    /// Returns the number of the runs that match the filter, whatever its limit is.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn count(&self, filter: &RunFilter) -> Result<u64, StoreError> {
+        self.read(|session| {
+            let (sql, parameters) = Self::list_query(session, "id", filter, u32::MAX, 0);
+            let count = format!("select count(*) from ({sql}) as matches");
+            let mut rows = session.query(&count, &parameters)?;
+            let row = rows.pop().unwrap_or_default();
+            Ok(Reader::new(&self.location(), row).read()?)
+        })
+    }
+
+    /// Returns the query of a page of the runs, with its parameters.
+    fn list_query(
+        session: &dyn Session,
+        columns: &str,
+        filter: &RunFilter,
+        limit: u32,
+        offset: usize,
+    ) -> (String, Vec<Value>) {
         let time = |time: Option<jiff::Timestamp>| Value::from(time.map(time_text));
         let mut parameters = vec![
             Value::from(filter.workload.clone()),
@@ -225,14 +254,10 @@ impl Store {
             column = filter.sort.column()
         );
         let sql = LIST
-            .replace("{columns}", &RunSummary::columns())
+            .replace("{columns}", columns)
             .replace("{conditions}", &conditions)
             .replace("{order}", &order);
-        let rows = session.query(&session.dialect().fill(&sql), &parameters)?;
-        let location = self.location();
-        rows.into_iter()
-            .map(|row| Ok(RunSummary::read(&mut Reader::new(&location, row))?))
-            .collect()
+        (session.dialect().fill(&sql), parameters)
     }
 }
 

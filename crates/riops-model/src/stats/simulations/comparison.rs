@@ -176,7 +176,7 @@ fn few_blocks_keep_the_rate_of_false_differences() {
         let any = share(&experiments, |effects| effects.iter().any(differs));
         let coverage = share(&experiments, |effects| covers(&effects[0], 1.0));
         println!(
-            "A/A, {blocks} blocks: different in any of 3 figures {any:.3}; coverage {coverage:.3}"
+            "A/A, {blocks} rounds: different in any of 3 figures {any:.3}; coverage {coverage:.3}"
         );
         assert!(any <= 0.05 && coverage >= 0.93, "{any} {coverage}");
     }
@@ -210,7 +210,7 @@ fn a_large_difference_is_found_in_all_figures_with_six_blocks() {
     let both = share(&experiments, |effects| {
         effects[0].outcome == Outcome::Faster && effects[1].outcome == Outcome::Faster
     });
-    println!("true difference 50 %, 6 blocks: throughput and latency faster {both:.3}");
+    println!("true difference 50 %, 6 rounds: throughput and latency faster {both:.3}");
     assert_eq!(both, 1.0);
 }
 
@@ -251,7 +251,7 @@ fn skewed_differences_of_the_smallest_relevant_size_are_rarely_called_equivalent
             wrong += u32::from(effect.unwrap().outcome == Outcome::Equivalent);
         }
         let wrong = f64::from(wrong) / 600.0;
-        println!("skewed, {blocks} blocks: equivalent {wrong:.3} at a difference of 2 %");
+        println!("skewed, {blocks} rounds: equivalent {wrong:.3} at a difference of 2 %");
         // Three standard errors above 0.05.
         assert!(wrong <= 0.077, "{wrong}");
     }
@@ -304,7 +304,7 @@ fn one_block_of_several_runs_keeps_the_rates() {
         let experiments = simulate(one_block, 300);
         let any = share(&experiments, |effects| effects.iter().any(differs));
         let coverage = share(&experiments, |effects| covers(&effects[0], 1.0));
-        println!("A/A, {runs} runs each in one block: different {any:.3}; coverage {coverage:.3}");
+        println!("A/A, {runs} runs each in one round: different {any:.3}; coverage {coverage:.3}");
         assert!(any <= 0.06 && coverage >= 0.92, "{any} {coverage}");
     }
 }

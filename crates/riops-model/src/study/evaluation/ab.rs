@@ -54,7 +54,7 @@ fn state(
         Decision::Continue { blocks } if !failed => Some(blocks),
         _ => None,
     });
-    let count = number_of(blocks.into(), "block");
+    let count = number_of(blocks.into(), "round");
     let reason = match (verdict, failed, blocks_next) {
         (Some(Outcome::Faster | Outcome::Slower), ..) => {
             format!("ended after {count}: the difference is significant")

@@ -66,7 +66,7 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
             document.push_line("verdict", text, outcome_tone(outcome));
             if let Some(open) = &view.undecided {
                 let counted =
-                    if view.kind == StudyKind::Ab { Counted::Blocks } else { Counted::Runs };
+                    if view.kind == StudyKind::Ab { Counted::Rounds } else { Counted::Runs };
                 undecided(document, open, counted);
             }
             let is_different = matches!(outcome, Outcome::Faster | Outcome::Slower);

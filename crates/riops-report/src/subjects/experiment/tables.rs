@@ -315,7 +315,7 @@ fn summary_note(improvement: &Improvement, is_test: bool) -> Option<String> {
         ratio.is_some_and(|ratio| (ratio - 1.0).abs() > EXPLAINED_FROM)
     };
     let differs = improvement.rows.iter().any(differs).then(|| {
-        "the changes are computed from geometric means within blocks; with noisy runs, they differ from the ratio of the values".to_owned()
+        "the changes are computed from geometric means within rounds; with noisy runs, they differ from the ratio of the values".to_owned()
     });
     let notes: Vec<String> = level.into_iter().chain(differs).collect();
     (!notes.is_empty()).then(|| notes.join("; "))

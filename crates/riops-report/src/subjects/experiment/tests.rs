@@ -248,7 +248,7 @@ fn cells_that_miss_a_threshold_are_not_the_best() {
 #[test]
 fn explains_a_change_that_differs_from_the_ratio_of_the_values() {
     let mut view = view(&example::ab(4, 1.1));
-    let note = "the changes are computed from geometric means within blocks";
+    let note = "the changes are computed from geometric means within rounds";
     let one_line = |view: &StudyView| text(view, 200).replace('\n', " ");
     assert!(!one_line(&view).contains(note), "{}", one_line(&view));
     view.improvement.as_mut().unwrap().rows[0].to *= 1.05;

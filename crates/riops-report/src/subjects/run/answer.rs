@@ -13,8 +13,8 @@ use riops_model::units::text::shortened;
 /// Facts of the answer beside the main figure, with the number of their lines.
 const SHOWN: [(&str, usize); 7] = [
     ("rate", 1),
-    ("latency", 1),
-    ("response", 1),
+    ("latency", 2),
+    ("response", 2),
     ("bottleneck", 2),
     ("valid", 2),
     ("stored", 2),

@@ -10,7 +10,7 @@ use crate::sections::{
     agents, bottleneck, condition, cost, failures, mix, nodes, operations, profile, proof, queries,
     sources, stage_prefix, statements, steadiness, time, waits, window,
 };
-use crate::words::next::Commands;
+use crate::words::next::{Commands, Known};
 use crate::words::{self, Words};
 use riops_model::figure::{Figure, Summary};
 use riops_model::plan::{LatencyKind, Metric, Schedule};
@@ -224,7 +224,12 @@ fn next_steps(
     words: &dyn Words,
     extras: &Extras<'_>,
 ) {
-    let commands = Commands::new(summary, extras);
+    let known = Known {
+        server: extras.server_options,
+        store: extras.store_options,
+        words: extras.run_words,
+    };
+    let commands = Commands::new(summary, known);
     match summary.record.validity() {
         Validity::NotVerified => {}
         Validity::Valid => {

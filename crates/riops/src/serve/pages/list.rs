@@ -10,7 +10,7 @@ use crate::plan::WorkPlan;
 use crate::record::LiveRun;
 use crate::report::{Badge, RunColumn, badge, run_columns};
 use crate::summary::RunSummary;
-use crate::units::format::{short_id, to_the_minute};
+use crate::units::format::{count, short_id, to_the_minute};
 
 /// The values of `list.html`.
 #[derive(Serialize)]
@@ -26,6 +26,8 @@ struct List<'a> {
     /// Position of the first and the last run of the page.
     first: usize,
     last: usize,
+    /// Number of all runs that match.
+    total: String,
     previous: Option<String>,
     next: Option<String>,
     can_edit: bool,
@@ -68,7 +70,8 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
     let query = Query::parse(&query.unwrap_or_default());
     let filters = Filters::parse(&query)?;
     let filter = filters.filter.clone();
-    let runs = app.stored.any(move |store| Ok(store.list(&filter)?)).await?;
+    let (runs, total) =
+        app.stored.any(move |store| Ok((store.list(&filter)?, store.count(&filter)?))).await?;
     let (runs, has_next) = Filters::of_page(runs);
     let live = app.feed.current().await;
     let shown = run_columns(&runs);
@@ -92,6 +95,7 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
             .collect(),
         first: filters.first(),
         last: filters.first() + runs.len().saturating_sub(1),
+        total: count(total),
         previous: (filters.page > 1).then(|| page(filters.page - 1)),
         next: has_next.then(|| page(filters.page + 1)),
         runs: runs.iter().map(|run| row(run, &shown)).collect(),

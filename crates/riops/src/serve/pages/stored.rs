@@ -2,19 +2,27 @@
 //! actions.
 
 use axum::extract::{Path, RawQuery, State};
+use axum::http::header;
 use axum::response::{Html, IntoResponse};
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::super::app::{Shared, layout, see_other};
 use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
 use crate::experiment::stored_study;
-use crate::record::{LiveRun, Record};
+use crate::record::{LivePhase, LiveRun, Record};
 use crate::report::experiment::{experiment as findings, view};
 use crate::report::{
     Layout, Link, Table, comparison_of, experiments_table, findings_html, html_in, title,
 };
-use crate::study::tag;
+use crate::study::{Study, next, tag};
+
+/// Seconds after which the page of an experiment in progress is read again.
+const REFRESH_S: &str = "10";
+
+/// A run that started longer ago is not followed by another one.
+const PAUSE_MAX: SignedDuration = SignedDuration::from_mins(10);
 
 /// Runs of a comparison: a page with more of them is too long to read.
 const RUNS_MAX: usize = 20;
@@ -107,12 +115,27 @@ pub(in crate::serve) async fn experiment(State(app): Shared, Path(id): Path<Stri
     let mut layout = layout(format!("riops: {}", study.experiment.name), "");
     let mut link = |text: &str, href| layout.nav.push(link(text, href));
     let live = app.feed.current().await;
-    if let Some(run) = live.iter().find(|run| is_of(run, id)) {
+    let is_over = |run: &LiveRun| matches!(run.phase, LivePhase::Completed | LivePhase::Failed);
+    let in_progress = live.iter().find(|run| is_of(run, id) && !is_over(run));
+    if let Some(run) = in_progress {
         link("Run in progress", format!("/live/{}", run.id));
     }
     link("Its runs", format!("/?tag={}%3D{id}", tag::EXPERIMENT));
     if app.form_secret.is_some() {
         link("Edit", format!("/experiments/{id}/edit"));
     }
-    Ok(Html(findings_html(&findings(&view(&study)), &layout)?).into_response())
+    let page = Html(findings_html(&findings(&view(&study)), &layout)?);
+    // The page shows each run that ends.
+    if in_progress.is_some() || continues(&study) {
+        return Ok(([(header::REFRESH, REFRESH_S)], page).into_response());
+    }
+    Ok(page.into_response())
+}
+
+/// Whether an experiment without a run in progress may be between two runs.
+fn continues(study: &Study) -> bool {
+    let records = study.finished.iter().filter_map(|run| run.result.as_ref().ok());
+    let newest = records.map(|record| record.started_at).max();
+    next(study).is_some()
+        && newest.is_some_and(|started| started.duration_until(Timestamp::now()) < PAUSE_MAX)
 }
