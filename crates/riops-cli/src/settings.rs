@@ -258,6 +258,11 @@ fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Erro
         return error;
     };
     let (kind, name) = (error.kind(), typed.trim_start_matches('-').to_owned());
+    if kind == ErrorKind::UnknownArgument && !typed.starts_with("--") {
+        // An option of another command is no value.
+        error.remove(ContextKind::Suggested);
+        return error;
+    }
     if kind != ErrorKind::UnknownArgument || !typed.starts_with("--") {
         return error;
     }

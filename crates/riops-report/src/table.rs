@@ -96,6 +96,13 @@ impl Table {
         Self { note: Some(note.into()), ..self }
     }
 
+    /// The table without the column with this title.
+    pub(super) fn without(self, title: &str) -> Self {
+        let is_used: Vec<bool> = self.columns.iter().map(|column| column.title != title).collect();
+        let rows = self.rows.into_iter().map(|row| used(row, &is_used)).collect();
+        Self { columns: used(self.columns, &is_used), rows, ..self }
+    }
+
     /// Marks the rows as the cells of an experiment.
     pub(super) fn for_cells(self) -> Self {
         Self { has_cells: true, ..self }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use riops::comparison::differences;
 use riops::experiment::stored_study;
 use riops::report::{self, Detail, Extras, Lines, Rendered, runs_csv, runs_table};
+use riops::session::REPEAT_TAG;
 use riops::store::{self, RunFilter};
 use riops::study::tag;
 use riops::summary::run_lines;
@@ -71,6 +72,13 @@ pub(super) fn last(options: &LastOptions, ui: Ui) -> Result<ExitCode> {
         let answer = AnswerOptions { details: options.details, outputs };
         show(&study, Outputs::open_answer(&answer, ui)?)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if !options.details
+        && let Some(name) = record.tags.get(REPEAT_TAG)
+    {
+        let tag = format!("{REPEAT_TAG}={name}");
+        let document = report::repeats_document(&store.records(&store.select_keys(&tag)?)?, &tag);
+        return crate::ui::print_done(crate::ui::text(&document).trim_start_matches('\n'));
     }
     let stored = format!("{} in {}", record.id, store.location());
     let lines = Lines { detail: detail(options.details, ui), ..crate::ui::output_lines() };

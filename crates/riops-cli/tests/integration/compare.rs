@@ -153,7 +153,7 @@ fn more_work_per_transaction_is_slower_and_the_change_is_named() {
         }
     }
     let four = database.riops("compare four=large four=small --fail-on slower").expect(99).stdout;
-    assert!(four.contains("4 blocks are too few for a comparison within them"), "{four}");
+    assert!(four.contains("4 rounds are too few for a comparison within them"), "{four}");
     database.riops("compare block=0 block=1 --fail-on inconclusive").expect(99);
     let open = database.riops("compare block=0 block=1 --fail-on slower").expect(0);
     open.stderr_contains("--fail-on slower,inconclusive");

@@ -49,7 +49,7 @@ fn a_sweep_is_measured_by_all_agents_on_copies_of_the_database() {
     for follower in ended {
         let follower = follower.expect(0);
         assert!(follower.stdout.is_empty(), "{}", follower.stdout);
-        follower.stderr_contains("agent 0 conducts").stderr_contains("sessions=3, block 2");
+        follower.stderr_contains("agent 0 conducts").stderr_contains("sessions=3, round 2");
     }
     let runs = runs(&place);
     assert_eq!(runs.len(), 4);

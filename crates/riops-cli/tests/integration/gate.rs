@@ -88,7 +88,7 @@ fn a_gate_says_in_each_form_that_the_head_is_slower() {
         junit.display(),
         page.display()
     );
-    let text = "::error title=riops gate%3A select::SLOWER: ended after 4 blocks";
+    let text = "::error title=riops gate%3A select::SLOWER: ended after 4 rounds";
     let report: Value = place.riops(&line).expect(1).stderr_contains(text).json();
     assert_eq!(
         (&report["verdict"], &report["workloads"][0]["runs"]),

@@ -305,6 +305,7 @@ fn stores_the_latest_limits_of_a_device_by_its_identity(place: &Place) {
         random_read: rate,
         random_write: rate,
         synchronized_write: Some(rate),
+        others_busy_share: None,
     };
     store.save_disk_limit("one", &limit).unwrap();
     limit.sequential_read.mb_s = 900.0;

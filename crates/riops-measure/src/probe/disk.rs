@@ -5,12 +5,14 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use super::device::Device;
 pub use super::fio::DiskError;
 use super::fio::{Fio, Job};
-use super::topology::{Block, Topology};
+use super::topology::{Block, Topology, Volume};
 use crate::host::Interrupt;
 use crate::host::machine::{cpus, free_bytes, selected};
 use riops_model::record::{DiskLimit, DiskRate, Storage};
@@ -21,6 +23,8 @@ use riops_model::units::format::number_of;
 const GAIN_MIN: f64 = 0.05;
 /// Maximum length of a measurement that searches for the number of jobs, in seconds.
 const SEARCH_S_MAX: f64 = 5.0;
+/// How long the device is observed before the tests.
+const OBSERVED: Duration = Duration::from_secs(1);
 
 /// Measures the device of a directory with a file of `file_bytes` bytes, for `seconds` per job.
 /// `report` receives a progress message for each step.
@@ -46,6 +50,8 @@ pub fn measure(
         let folder = folder.to_owned();
         return Err(DiskError::Space { folder, free_bytes, file_bytes });
     }
+    report(&format!("observing {} for 1 s, before the tests", volume.name()));
+    let others_busy_share = others_busy_share(&volume, interrupt);
     let scratch = ScratchDirectory::create(folder)?;
     fio.file = scratch.file();
     report(&format!("writing a file of {:.1} GB on {}", file_bytes as f64 / 1e9, volume.name()));
@@ -86,7 +92,17 @@ pub fn measure(
         random_read,
         random_write,
         synchronized_write: Some(synchronized_write),
+        others_busy_share,
     })
+}
+
+/// How busy the disks below a volume are while riops does nothing.
+fn others_busy_share(volume: &Volume, interrupt: &Interrupt) -> Option<f64> {
+    let device = Device::of_blocks(volume.disks.clone())?;
+    let (before, started) = (device.read()?, Instant::now());
+    interrupt.pause(OBSERVED);
+    let change = device.read()?.since(&before);
+    Some(device.usage(&change, started.elapsed().as_secs_f64()).busy_share)
 }
 
 /// Doubles the number of jobs, up to `most_jobs`, until the throughput grows by less than [`GAIN_MIN`].

@@ -61,6 +61,7 @@ pub fn compare(
         name: group.name.to_owned(),
         runs: runs.iter().map(|run| run.id.to_string()).collect(),
         left_out,
+        marked: notes::marked(runs.iter().copied()),
     };
     let mut comparison = Comparison {
         workload,

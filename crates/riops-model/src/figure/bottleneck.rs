@@ -527,6 +527,7 @@ mod tests {
             random_read: rate(100_000.0, 800.0),
             random_write: rate(50_000.0, 400.0),
             synchronized_write: None,
+            others_busy_share: None,
         };
         let bottleneck = |reads_per_s: f64, limit: Option<DiskLimit>| {
             bottleneck_with(move |record| {

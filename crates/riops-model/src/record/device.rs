@@ -108,6 +108,10 @@ pub struct DiskLimit {
     /// Writes of one database block, each of which is synchronized (fdatasync) before the next one; absent in records of
     /// earlier releases.
     pub synchronized_write: Option<DiskRate>,
+    /// Share of the time before the tests in which the device was busy with the requests of others, 0 to 1; absent in records
+    /// of earlier releases.
+    #[serde(default)]
+    pub others_busy_share: Option<f64>,
 }
 
 /// Logical and physical I/O of a stage.

@@ -111,6 +111,7 @@ pub fn example_cbc() -> Record {
         random_read: rate(160.0),
         random_write: rate(150.0),
         synchronized_write: None,
+        others_busy_share: None,
     });
     let mut select = StageRecord {
         name: "t03-select-max-no-explain -c 2".to_owned(),

@@ -10,7 +10,7 @@ use riops_model::units::format::{joined, number_of, percent};
 /// Maximum number of differences in the line.
 const SHOWN_MAX: usize = 4;
 /// From this number of runs on, the estimate is no help.
-const RUNS_MAX: usize = 1_000;
+const RUNS_MAX: usize = 200;
 
 /// How the runs to come are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +112,7 @@ mod tests {
         assert!(lines(&open, Counted::Runs).contains("about 170 more runs of each"));
         open.further_runs = Some(4_000);
         assert!(
-            lines(&open, Counted::Runs).contains("more than 1,000 runs"),
+            lines(&open, Counted::Runs).contains("more than 200 runs"),
             "{}",
             lines(&open, Counted::Runs)
         );

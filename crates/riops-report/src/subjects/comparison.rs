@@ -18,7 +18,7 @@ use riops_model::comparison::{
 use riops_model::figure::Figure;
 use riops_model::record::Record;
 use riops_model::stats::{Effect, Needed, Outcome, Settings};
-use riops_model::units::format::{bounded, number_of, percent};
+use riops_model::units::format::{bounded, joined, number_of, percent};
 
 /// Returns the document of a comparison.
 pub fn comparison(comparison: &Comparison) -> Findings {
@@ -79,7 +79,12 @@ pub fn comparison(comparison: &Comparison) -> Findings {
 /// The main figure, the median and the 99th percentile of each stage, the verdict, and what changed.
 fn answer(title: &str, comparison: &Comparison, conclusion: &Document) -> Document {
     let mut answer = Document::default();
-    let [a, b] = [&comparison.a, &comparison.b].map(side_text);
+    let side = |side: &Side| {
+        let text = side_text(side);
+        let marks = side.marked.iter().map(|(mark, count)| format!("{count} {mark}"));
+        joined([text].into_iter().chain(marks), ", ")
+    };
+    let [a, b] = [&comparison.a, &comparison.b].map(side);
     answer.title(format!("{title} · A: {a} · B: {b}"));
     answer.gap();
     let is_shown = |figure: &&FigureComparison| {

@@ -6,6 +6,8 @@ use riops_model::record::{DiskLimit, LatencySummary};
 use riops_model::units::format::{bytes_text, count, duration_us, percent, rate};
 
 const GB: f64 = 1e9;
+/// A device that others keep busy for this share of the time is measured as slower than it is.
+const OTHERS_SHARE: f64 = 0.05;
 
 /// The diagnosis of a server and of this client.
 pub fn diagnosis_findings(diagnosis: &Diagnosis) -> Findings {
@@ -140,6 +142,13 @@ pub fn disk_document(limit: &DiskLimit, server_options: &str) -> Document {
         let text = format!("{side:<5}  {mb_s:>8.1} MB/s  {iops:>9} IOPS{p99} ({how}{jobs})");
         document.line(label, text);
     }
+    if let Some(share) = limit.others_busy_share.filter(|share| *share >= OTHERS_SHARE) {
+        let text = format!(
+            "others kept the device busy {} of the second before the tests: its maximum is higher; measure again when it is idle",
+            percent(share)
+        );
+        document.toned("DISTURBED", text, Tone::Warn);
+    }
     let command = format!("riops run cbc{server_options}");
     let hint = Hint::new(command, "compare its steps with these figures");
     document.commands("try next", vec![hint]);
@@ -154,7 +163,7 @@ mod tests {
     use crate::document::{Detail, Lines};
     use crate::{document_text, findings_text};
     use riops_model::record::diagnosis::{ClientLimits, Finding, ServerFacts};
-    use riops_model::record::{Flavor, MachineFacts};
+    use riops_model::record::{DiskRate, Flavor, MachineFacts};
 
     #[test]
     fn a_diagnosis_begins_with_its_findings_and_ends_with_them_in_detail() {
@@ -206,6 +215,30 @@ mod tests {
         let findings = diagnosis_findings(&diagnosis);
         let text = |detail| findings_text(&findings, Lines { detail, ..Lines::from(80) });
         insta::assert_snapshot!([Detail::Answer, Detail::Everything].map(text).join("\n"));
+    }
+
+    #[test]
+    fn a_device_that_others_use_is_measured_too_low() {
+        let rate = DiskRate { mb_s: 100.0, requests_per_s: 1_000.0, p99_us: None, jobs: None };
+        let text = |others_busy_share| {
+            let limit = DiskLimit {
+                device: "vda".to_owned(),
+                identity: None,
+                measured_at: jiff::Timestamp::UNIX_EPOCH,
+                tool: "fio-3.39".to_owned(),
+                file_bytes: 1,
+                seconds: 1.0,
+                sequential_read: rate,
+                sequential_write: rate,
+                random_read: rate,
+                random_write: rate,
+                synchronized_write: None,
+                others_busy_share,
+            };
+            document_text(&disk_document(&limit, ""), usize::MAX)
+        };
+        assert!(text(Some(0.3)).contains("DISTURBED    others kept the device busy 30% of"));
+        assert!(!text(Some(0.01)).contains("DISTURBED") && !text(None).contains("DISTURBED"));
     }
 
     #[test]

@@ -138,3 +138,67 @@ pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hi
         Bottleneck::Locks | Bottleneck::ThinkTime => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example_record;
+    use riops_model::record::{Neighbors, Record, Sampled, SessionTime, WaitShare};
+
+    fn command(words: Option<&[String]>, change: impl Fn(&mut Record)) -> Option<String> {
+        let mut record = example_record();
+        record.stages[0].machine_busy_share = Some(0.5);
+        change(&mut record);
+        let summary = Summary::first_stage(&record).unwrap();
+        let known = Known { server: Some(" -d bench"), store: Some(""), words };
+        lever(&summary, &Commands::new(&summary, known)).map(|hint| hint.command)
+    }
+
+    fn sampled(record: &mut Record, shares: &[(&str, f64)]) {
+        let wait = |&(event, share): &(&str, f64)| WaitShare { event: event.to_owned(), share };
+        let part = |&(event, share): &(&str, f64)| SessionTime {
+            part: TimePart::of_event(event).unwrap(),
+            share,
+            reach: None,
+        };
+        record.stages[0].probes = Some(Sampled {
+            waits: shares.iter().map(wait).collect(),
+            session_time: shares.iter().map(part).collect(),
+            looks: 1_000,
+            ..Sampled::default()
+        });
+    }
+
+    #[test]
+    fn the_lever_fits_the_bottleneck_and_repeats_the_options() {
+        let words = ["run", "rows", "--batch=10", "--sessions=4"].map(str::to_owned);
+        let lever_with = |change: &dyn Fn(&mut Record)| command(Some(&words), change).unwrap();
+        let waiting = lever_with(&|_| {});
+        assert!(waiting.starts_with("riops run rows --batch=10 -d bench --sessions "), "{waiting}");
+        let busy = lever_with(&|record| record.stages[0].machine_busy_share = Some(0.99));
+        assert_eq!(busy, "riops sweep rows --batch=10 -d bench --find-saturation sessions");
+        let wal =
+            "PGOPTIONS='-c synchronous_commit=off' riops run rows --batch=10 --sessions=4 -d bench";
+        assert_eq!(
+            lever_with(&|record| sampled(record, &[("IO:WALSync", 0.9), ("CPU", 0.1)])),
+            wal
+        );
+        // The sessions that hold the locks wait for the WAL.
+        let locks = [("Lock:transactionid", 0.6), ("IO:WALSync", 0.35), ("CPU", 0.05)];
+        assert_eq!(lever_with(&|record| sampled(record, &locks)), wal);
+        let locks = [("Lock:transactionid", 0.6), ("CPU", 0.4)];
+        assert!(lever_with(&|record| sampled(record, &locks)).contains(" --sessions "));
+        let foreign = lever_with(&|record| {
+            record.stages[0].machine_busy_share = Some(0.99);
+            let neighbors = Neighbors { cpu_share: Some(0.6), ..Neighbors::default() };
+            record.stages[0].neighbors = Some(neighbors);
+        });
+        assert_eq!(foreign, "riops runs rerun last");
+    }
+
+    #[test]
+    fn unknown_options_are_an_ellipsis() {
+        let unknown = command(None, |record| record.plan.sessions = 3);
+        assert!(unknown.unwrap().starts_with("riops run rows … -d bench --sessions 12"));
+    }
+}

@@ -21,7 +21,7 @@ pub use exit::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, exit_code};
 use feed::feed;
 pub use feed::published;
 pub use outcome::{NotStored, Ran, Saved, SessionError};
-pub use repeat::{Repeated, Repeats, worst_exit_code};
+pub use repeat::{REPEAT_TAG, Repeated, Repeats, worst_exit_code};
 
 /// Where runs are stored, and who takes part.
 pub struct Session<'a> {

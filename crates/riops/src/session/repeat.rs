@@ -10,7 +10,7 @@ use crate::record::{Record, Status};
 use crate::units::Span;
 
 /// Tag that repeated runs have in common.
-const TAG: &str = "repeat";
+pub const REPEAT_TAG: &str = "repeat";
 /// Characters of the value of the tag: the end of a UUID.
 const TAG_CHARS: usize = 8;
 
@@ -46,8 +46,8 @@ impl Session<'_> {
         let mut plan = plan.clone();
         let id = Uuid::now_v7().simple().to_string();
         let value = id.get(id.len() - TAG_CHARS..).unwrap_or(&id).to_owned();
-        let value = plan.tags.entry(TAG.to_owned()).or_insert(value).clone();
-        let mut repeated = Repeated { records: Vec::new(), tag: format!("{TAG}={value}") };
+        let value = plan.tags.entry(REPEAT_TAG.to_owned()).or_insert(value).clone();
+        let mut repeated = Repeated { records: Vec::new(), tag: format!("{REPEAT_TAG}={value}") };
         for position in 1..=repeats.count {
             if position > 1 {
                 let pause = Span(repeats.settle);

@@ -45,6 +45,10 @@ pub(super) fn runs(view: &StudyView) -> String {
     } else if done > 0 {
         text.push_str(if done == 1 { ", valid" } else { ", all valid" });
     }
+    // The tables have the thresholds.
+    for (mark, count) in view.marked.iter().filter(|(mark, _)| *mark != "breached") {
+        text.push_str(&format!(", {count} {mark}"));
+    }
     text
 }
 
@@ -57,7 +61,10 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
     } else {
         let offers = view.offers();
         if offers.is_empty() {
-            document.lines("best", best(view));
+            let is_open =
+                verdict(view).is_some_and(|(_, outcome)| outcome == Outcome::Inconclusive);
+            let suffix = if is_open { " (not certain)" } else { "" };
+            document.lines("best", best(view).map(|text| text + suffix));
         } else {
             document.lines("fastest", leader(view, Figure::TransactionsPerS));
             document.lines("cheapest", leader(view, Figure::PricePerMillionTransactions));
@@ -71,7 +78,15 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
             }
             let is_different = matches!(outcome, Outcome::Faster | Outcome::Slower);
             if let Some(time) = view.time.as_ref().filter(|time| is_different || time.has_cause()) {
-                why::why(document, time);
+                // An axis is no news.
+                let is_axis = |candidate: &String| {
+                    let of_axis =
+                        |axis: &AxisView| candidate.starts_with(&format!("plan {}:", axis.name));
+                    view.axes.iter().any(of_axis)
+                };
+                let mut time = time.clone();
+                time.candidates.retain(|candidate| !is_axis(candidate));
+                why::why(document, &time);
             }
         }
     }

@@ -17,6 +17,9 @@ use riops_model::units::format::{factor, joined, number_of};
 /// A note explains a change whose ratio differs by more than this share from the ratio of the two values beside it.
 const EXPLAINED_FROM: f64 = 0.01;
 
+/// The column with the change against the baseline.
+const CHANGE: &str = "vs. baseline";
+
 /// The column with the intervals of these comparisons.
 fn intervals<'a>(comparisons: impl Iterator<Item = Option<&'a Against>>) -> IntervalColumn {
     IntervalColumn::for_intervals(comparisons.flatten().filter_map(|against| against.interval))
@@ -49,6 +52,9 @@ pub(super) fn main(view: &StudyView) -> Option<Table> {
             (table, view.cells.first().map_or(0, |cell| settings(view, cell).len()))
         }
     };
+    // The change beside it says the same.
+    let has_change = table.columns.iter().any(|column| column.title == CHANGE);
+    let table = if has_change { table.without("factor") } else { table };
     let main = figure_title(view, view.main_stage, view.main);
     let last = table.columns.len().saturating_sub(1);
     let columns = table.columns.into_iter().enumerate().map(|(at, column)| {
@@ -252,7 +258,7 @@ fn against_baseline(
     vec![
         (number_column("factor"), or_empty(times)),
         (
-            number_column("vs. baseline").optional(),
+            number_column(CHANGE).optional(),
             or_empty(against.map(|against| change_text(against.ratio))),
         ),
         (

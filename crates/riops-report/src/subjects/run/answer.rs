@@ -31,7 +31,10 @@ pub(crate) fn printed(record: &Record, extras: &Extras<'_>) -> String {
     of_run + &extras.histogram_below(record)
 }
 
-/// An unusual fact: one line.
+/// Lines of an unusual fact, if there is room.
+const NOTE_LINES_MAX: usize = 2;
+
+/// An unusual fact: one line, or two if there is room.
 struct Unusual {
     label: String,
     text: String,
@@ -51,12 +54,15 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
     let free = LINES_MAX.saturating_sub(text(&answer, lines).lines().count());
     unusual.retain(|fact| has_warnings || fact.tone == Tone::Bad);
     let shown = free.clamp(1, NOTES_MAX);
+    let lines_each = (free / shown.min(unusual.len()).max(1)).clamp(1, NOTE_LINES_MAX);
     let more = unusual.len().saturating_sub(shown);
     let before = answer.blocks.iter().position(is_end).unwrap_or(answer.blocks.len());
     let notes = unusual.into_iter().take(shown).enumerate().map(|(position, fact)| {
         let is_last = position + 1 == shown && more > 0;
         let suffix = if is_last { format!(" (and {more} more: --details)") } else { String::new() };
-        let room = columns.saturating_sub(TEXT_INDENT + suffix.chars().count() + 1);
+        let wrapped = if lines_each > 1 { WRAPPED_COLUMNS } else { 1 };
+        let room = lines_each * columns.saturating_sub(TEXT_INDENT);
+        let room = room.saturating_sub(suffix.chars().count() + wrapped);
         let text = shortened(&fact.text, room) + &suffix;
         Block::Line { label: fact.label, text, tone: Some(fact.tone) }
     });
@@ -103,7 +109,9 @@ fn selected(document: Document, columns: usize) -> (Document, Vec<Unusual>) {
                     let tone = (!continues).then_some(Tone::Main);
                     answer.blocks.push(Block::Line { label: own, text, tone });
                 } else if let Some((_, lines)) = shown {
-                    let lines = if tone == Some(Tone::Good) { 1 } else { *lines };
+                    // What was not verified follows a semicolon.
+                    let is_short = tone == Some(Tone::Good) && !text.contains("; ");
+                    let lines = if is_short { 1 } else { *lines };
                     let text = if is_latency(&label) { main_percentiles(&text) } else { text };
                     let text = shortened(&text, lines * columns.saturating_sub(WRAPPED_COLUMNS));
                     answer.blocks.push(Block::Line { label: own, text, tone });
