@@ -20,6 +20,7 @@ fn is_default(plan: &Plan, cpus: u32) -> bool {
 }
 
 /// The command line of a run, as far as it is known: the options for its server and its store, and its words.
+#[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     pub(crate) server: Option<&'a str>,
     pub(crate) store: Option<&'a str>,

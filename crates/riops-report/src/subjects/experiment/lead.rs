@@ -46,10 +46,9 @@ pub(super) fn runs(view: &StudyView) -> String {
         text.push_str(if done == 1 { ", valid" } else { ", all valid" });
     }
     // The tables have the thresholds.
-    for (mark, count) in view.marked.iter().filter(|(mark, _)| *mark != "breached") {
-        text.push_str(&format!(", {count} {mark}"));
-    }
-    text
+    let marks = view.marked.iter().filter(|(mark, _)| *mark != "breached");
+    let marks = marks.map(|(mark, count)| format!("{count} {mark}"));
+    joined([text].into_iter().chain(marks), ", ")
 }
 
 /// The conclusion, and what limits it.

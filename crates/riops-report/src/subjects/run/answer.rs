@@ -109,7 +109,7 @@ fn selected(document: Document, columns: usize) -> (Document, Vec<Unusual>) {
                     let tone = (!continues).then_some(Tone::Main);
                     answer.blocks.push(Block::Line { label: own, text, tone });
                 } else if let Some((_, lines)) = shown {
-                    // What was not verified follows a semicolon.
+                    // A restriction follows a semicolon.
                     let is_short = tone == Some(Tone::Good) && !text.contains("; ");
                     let lines = if is_short { 1 } else { *lines };
                     let text = if is_latency(&label) { main_percentiles(&text) } else { text };
