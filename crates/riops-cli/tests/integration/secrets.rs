@@ -196,7 +196,7 @@ fn a_secret_in_an_observed_command_is_neither_printed_nor_stored() {
     ] {
         let output = riops("observe --output json --", &words);
         assert!(
-            output.code == Some(if words.len() == 1 { 2 } else { 0 }) || output.code == Some(1),
+            output.code == Some(if words.len() == 1 { 127 } else { 0 }) || output.code == Some(1),
             "{}",
             output.stderr
         );
