@@ -1,7 +1,7 @@
 //! The text of findings: the answer in at most [`LINES_MAX`] lines beside its table of cells, or everything.
 
 use crate::document::{Block, Detail, Document, Findings, Lines, Tone};
-use crate::render::text::text;
+use crate::render::text::{TEXT_INDENT, text};
 use riops_model::units::format::number_of;
 use riops_model::units::text::shortened;
 
@@ -13,8 +13,6 @@ pub(crate) const NOTES_MAX: usize = 3;
 pub(crate) const COLUMNS_MAX: usize = 100;
 /// Columns that may stay empty at the end of a wrapped line.
 pub(crate) const WRAPPED_COLUMNS: usize = 8;
-/// Columns before a text.
-pub(crate) const TEXT_INDENT: usize = 15;
 /// Lines of a text.
 const TEXT_LINES_MAX: usize = 3;
 /// Texts of a label.
@@ -67,7 +65,7 @@ pub(crate) fn add_conclusions(answer: &mut Document, conclusion: &Document) {
 
 /// Returns the text of an answer without the facts at its end that do not fit, and their number. The last one that is shown may be
 /// shortened.
-fn shortened_answer(answer: &Document, lines: Lines) -> String {
+pub(crate) fn shortened_answer(answer: &Document, lines: Lines) -> String {
     let lines = Lines { columns: lines.columns.min(COLUMNS_MAX), ..lines };
     let is_quiet = lines.detail == Detail::AnswerWithoutWarnings;
     let width = lines.columns.saturating_sub(TEXT_INDENT);

@@ -36,7 +36,7 @@ impl Tone {
 /// How much a text for people says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// What decides, and at most three unusual facts: at most 12 lines.
+    /// The facts that decide, and at most three unusual ones: at most 12 lines.
     Answer,
     /// The same without unusual facts that are no bad news.
     AnswerWithoutWarnings,
@@ -307,7 +307,7 @@ pub(super) fn facts(write: impl FnOnce(&mut Document)) -> Vec<Fact> {
     document.facts()
 }
 
-/// What several runs show. A text is the answer, or everything with the conclusion at the end, where a reader of a terminal
+/// The findings of several runs. A text is the answer, or everything with the conclusion at the end, where a reader of a terminal
 /// looks; pages and Markdown begin with the conclusion.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Findings {
@@ -323,7 +323,7 @@ pub struct Findings {
     pub(super) results: Document,
     /// Conclusions from them, and their limits.
     pub(super) conclusion: Document,
-    /// What decides, the most important facts first.
+    /// The facts that decide, the most important first.
     #[serde(skip)]
     pub(super) answer: Document,
 }

@@ -59,7 +59,7 @@ pub use subjects::experiment;
 pub use subjects::experiments::{experiments_table, experiments_text, plan_text};
 pub use subjects::gate::{gate, gate_annotations, gate_junit, gate_markdown};
 pub use subjects::history::history_findings;
-pub use subjects::history::{history_chart, history_document, history_summary};
+pub use subjects::history::{history_chart, history_summary, history_text};
 pub use subjects::repeats::{Repetition, repeat_line, repeats_document};
 pub use subjects::run::page::{charts, html, html_in, images, markdown, title};
 pub use subjects::run::{run_document, run_text, scatter_png, threshold_text};

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::answer::TEXT_INDENT;
 use crate::document::Document;
 use crate::interval::{NOTHING_FINISHED, counters, latencies, seconds};
+use crate::render::text::TEXT_INDENT;
 use crate::sections::bottleneck::{is_stable, speed_text};
 use crate::sections::waits::named;
 use crate::words;
@@ -142,7 +142,7 @@ impl LiveView {
         document
     }
 
-    /// What limits the run so far, by the last sample.
+    /// The bottleneck so far, by the last sample.
     fn bottleneck(&self) -> String {
         let Some(sample) = self.sampled.points.last() else {
             return String::new();

@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Command lines of other tools", &["pgbench", "sysbench", "ysql-bench", "pgio"]),
 ];
 
-/// What `riops` alone prints.
+/// The text of `riops` without a command.
 pub(crate) const FIRST_STEPS: &str = "\
 riops measures PostgreSQL-compatible databases, and says what limits them.
 
@@ -29,7 +29,7 @@ riops measures PostgreSQL-compatible databases, and says what limits them.
   riops doctor -d URL       check a server before a measurement
 
 All commands: riops -h       Options of a command: riops COMMAND -h
-What a term means: riops explain TERM
+Meaning of a term: riops explain TERM
 ";
 
 /// Returns the commands in groups, each with its description.

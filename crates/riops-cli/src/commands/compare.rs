@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::comparison::{self, Comparison, Group};
-use riops::report::{self, Rendered, document_text, findings_in};
+use riops::report::{self, Rendered, findings_in};
 use riops::stats::{Outcome, Settings};
 use riops::store::{RunFilter, Store};
 use riops::study::{GateVerdict, history_of};
@@ -102,8 +102,7 @@ pub(super) fn history(options: &History, ui: Ui) -> Result<ExitCode> {
         if form == "json" {
             return Ok(Rendered::Data(json_text(&series)?));
         }
-        let document = report::history_document(&series, options.gate, lines.detail);
-        Ok(Rendered::Text(document_text(&document, lines)))
+        Ok(Rendered::Text(report::history_text(&series, options.gate, lines)))
     })?;
     if options.gate {
         let done = runs.iter().filter(|run| run.status == "done");

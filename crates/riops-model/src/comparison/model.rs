@@ -17,7 +17,7 @@ pub struct Side {
     pub runs: Vec<String>,
     /// Ids of the runs that were left out because they are invalid or did not end as planned.
     pub left_out: Vec<String>,
-    /// What makes the compared runs less reliable, with the number of runs.
+    /// Marks of runs that are less reliable, such as `disturbed`, with the number of runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marked: Vec<(&'static str, usize)>,
 }

@@ -181,7 +181,7 @@ fn includes_warm_up(run: &Record, effect: f64) -> bool {
     })
 }
 
-/// What a mark says of this number of runs: `were disturbed`.
+/// Returns the predicate of a mark for this number of runs: `were disturbed`.
 pub(crate) fn predicate(mark: &str, count: usize) -> String {
     let [are, have] = if count == 1 { ["was", "has"] } else { ["were", "have"] };
     match mark {

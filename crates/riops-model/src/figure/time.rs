@@ -54,8 +54,8 @@ impl TransactionTime {
 const HOLDERS_SHARE: f64 = 0.5;
 
 impl Summary<'_> {
-    /// What the sessions that did not wait for a lock waited for most of their time, as a share of it: they may have held the
-    /// lock. `None` if that explains little.
+    /// The longest wait of the sessions that did not wait for a lock, as a share of their time: they may have held the lock.
+    /// `None` if it explains little.
     pub fn lock_holders_wait(&self) -> Option<(TimePart, f64)> {
         let time = self.transaction_time()?;
         let others_us = time.us - time.part_us(TimePart::Lock);

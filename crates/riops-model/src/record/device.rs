@@ -69,7 +69,7 @@ pub struct Storage {
 
 /// One measurement of a device.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskRate {
     /// MB (10^6 bytes) per second.
     pub mb_s: f64,
@@ -83,7 +83,7 @@ pub struct DiskRate {
 
 /// Maximum rates of a device, measured with fio. Also the format of the run store and of `doctor --disk`.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskLimit {
     /// Name of the device, for example `nvme0n1`.
     pub device: String,

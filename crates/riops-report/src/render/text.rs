@@ -13,6 +13,8 @@ use riops_model::units::text::one_line;
 const INDENT: usize = 2;
 /// Columns of a label with the gap behind it.
 const LABEL_COLUMNS: usize = 13;
+/// Columns before a text.
+pub(crate) const TEXT_INDENT: usize = INDENT + LABEL_COLUMNS;
 /// Columns by which a text is indented if its label is on a separate line.
 const NARROW_INDENT: usize = 4;
 /// With less space behind its name, a value starts further to the left.
@@ -93,7 +95,7 @@ impl Writer {
 
     /// A labeled text; an empty label continues the line above.
     fn labeled(&mut self, label: &str, text: &str, tone: Option<Tone>) {
-        let space = self.width.saturating_sub(INDENT + LABEL_COLUMNS);
+        let space = self.width.saturating_sub(TEXT_INDENT);
         let lines = fill(text, space);
         // A long word, such as an id, gets more room below the label.
         let is_wide = lines.iter().any(|line| columns(line) > space);
@@ -105,7 +107,7 @@ impl Writer {
         let (lines, indent) = if is_wide {
             (fill(text, self.width.saturating_sub(NARROW_INDENT)), NARROW_INDENT)
         } else {
-            (lines, INDENT + LABEL_COLUMNS)
+            (lines, TEXT_INDENT)
         };
         for (position, line) in lines.iter().enumerate() {
             let label = if position == 0 && !is_above { label } else { "" };
@@ -117,7 +119,7 @@ impl Writer {
     /// Shell commands, each with its purpose: beside the commands if all fit there, else below each. A command
     /// that is too long is continued as a shell expects it.
     fn commands(&mut self, label: &str, commands: &[Hint]) {
-        let space = self.width.saturating_sub(INDENT + LABEL_COLUMNS);
+        let space = self.width.saturating_sub(TEXT_INDENT);
         let widest = commands.iter().map(|hint| columns(&hint.command)).max().unwrap_or(0);
         let beside = |hint: &Hint| format!("{:<widest$}  ({})", hint.command, hint.purpose);
         let beside: Vec<_> = commands.iter().map(beside).collect();
@@ -144,8 +146,8 @@ impl Writer {
     /// Names and values below each other.
     fn pairs(&mut self, label: &str, pairs: &[(String, String)]) {
         let names = pairs.iter().map(|(name, _)| columns(name)).max().unwrap_or(0) + 2;
-        let is_narrow = self.width < INDENT + LABEL_COLUMNS + names + VALUE_COLUMNS_MIN;
-        let indent = if is_narrow { NARROW_INDENT } else { INDENT + LABEL_COLUMNS };
+        let is_narrow = self.width < TEXT_INDENT + names + VALUE_COLUMNS_MIN;
+        let indent = if is_narrow { NARROW_INDENT } else { TEXT_INDENT };
         if is_narrow {
             self.push(&format!("{:INDENT$}{label}", ""));
         }
@@ -170,7 +172,7 @@ impl Writer {
     fn table(&mut self, table: &Table) {
         let title = if table.title == self.heading { "" } else { table.title.as_str() };
         let table = &with_bars(table);
-        let beside = INDENT + LABEL_COLUMNS;
+        let beside = TEXT_INDENT;
         let is_label = !title.is_empty() && columns(title) < LABEL_COLUMNS;
         if is_label && table_columns(table) <= self.width.saturating_sub(beside) {
             for (position, line) in table_lines(table, usize::MAX).iter().enumerate() {

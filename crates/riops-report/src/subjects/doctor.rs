@@ -163,7 +163,7 @@ mod tests {
     use crate::document::{Detail, Lines};
     use crate::{document_text, findings_text};
     use riops_model::record::diagnosis::{ClientLimits, Finding, ServerFacts};
-    use riops_model::record::{DiskRate, Flavor, MachineFacts};
+    use riops_model::record::{Flavor, MachineFacts};
 
     #[test]
     fn a_diagnosis_begins_with_its_findings_and_ends_with_them_in_detail() {
@@ -219,22 +219,8 @@ mod tests {
 
     #[test]
     fn a_device_that_others_use_is_measured_too_low() {
-        let rate = DiskRate { mb_s: 100.0, requests_per_s: 1_000.0, p99_us: None, jobs: None };
         let text = |others_busy_share| {
-            let limit = DiskLimit {
-                device: "vda".to_owned(),
-                identity: None,
-                measured_at: jiff::Timestamp::UNIX_EPOCH,
-                tool: "fio-3.39".to_owned(),
-                file_bytes: 1,
-                seconds: 1.0,
-                sequential_read: rate,
-                sequential_write: rate,
-                random_read: rate,
-                random_write: rate,
-                synchronized_write: None,
-                others_busy_share,
-            };
+            let limit = DiskLimit { others_busy_share, ..DiskLimit::default() };
             document_text(&disk_document(&limit, ""), usize::MAX)
         };
         assert!(text(Some(0.3)).contains("DISTURBED    others kept the device busy 30% of"));

@@ -1,66 +1,82 @@
 //! A history: its document, page and chart.
 
+use crate::answer::shortened_answer;
 use crate::chart::{
     Axis, AxisScale, Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit, rounded,
 };
-use crate::document::{Detail, Document, Findings, Tone};
+use crate::document::{Detail, Document, Findings, Lines, Tone};
 use crate::effect::change_text;
+use crate::render::text::text;
 use crate::sections::why::why;
 use crate::subjects::gate::verdict_text;
 use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::Figure;
 use riops_model::study::{GateVerdict, HistoryChange, HistoryPoint, HistorySeries};
-use riops_model::units::format::{bounded, number_of, short_id, to_the_minute};
+use riops_model::units::format::{bounded, joined, number_of, short_id, to_the_minute};
 use riops_model::units::text::{one_line, shortened};
 
-/// Number of the newest changes that an answer shows.
-const CHANGES_MAX: usize = 3;
 /// Maximum length of the text of a mark in a chart.
 const MARK_MAX: usize = 24;
 
-/// The document of the series: their newest levels and changes, with everything also a line for each run. With `judged`, also
-/// whether the newest level is slower.
-pub fn history_document(series: &[HistorySeries], judged: bool, detail: Detail) -> Document {
-    let mut document = Document::default();
-    let shown_changes = match detail {
-        Detail::Everything => usize::MAX,
-        Detail::Answer | Detail::AnswerWithoutWarnings => CHANGES_MAX,
+/// The text of the series: for each its answer, which is fitted into the lines, or everything, with a line for each run. With
+/// `judged`, also whether the newest level is slower.
+pub fn history_text(series: &[HistorySeries], judged: bool, lines: impl Into<Lines>) -> String {
+    let lines = lines.into();
+    let of_series = |line: &HistorySeries| match lines.detail {
+        Detail::Everything => text(&document(line, judged), lines),
+        Detail::Answer | Detail::AnswerWithoutWarnings => {
+            shortened_answer(&answer(line, judged), lines)
+        }
     };
-    for (position, line) in series.iter().enumerate() {
-        if position > 0 {
-            document.gap();
-        }
-        document.title(format!("{}: {}", line.name, line.figure.name()));
-        document.gap();
-        if detail == Detail::Everything {
-            document.table(table(line, &|point| short_id(&point.run).into()));
-            document.gap();
-        } else {
-            document.lines("newest", newest(line));
-        }
-        if line.changes.is_empty() {
-            document.line("changes", without_changes(line));
-        }
-        let earlier = line.changes.len().saturating_sub(shown_changes);
-        for (position, change) in line.changes.iter().skip(earlier).enumerate() {
-            document.line(if position == 0 { "changes" } else { "" }, change_line(line, change));
-            if let Some(time) = &change.time {
-                why(&mut document, time);
-            }
-        }
-        if earlier > 0 {
-            document.line(
-                "more",
-                format!("{}: --details", number_of(earlier as u64, "earlier change")),
-            );
-        }
-        document.lines("new era", eras(line));
-        if judged {
-            let (text, tone) = verdict_line(line);
-            document.toned("verdict", text, tone);
+    joined(series.iter().map(of_series), "\n")
+}
+
+fn document(series: &HistorySeries, judged: bool) -> Document {
+    let mut document = Document::default();
+    document.title(title(series));
+    document.gap();
+    document.table(table(series, &|point| short_id(&point.run).into()));
+    document.gap();
+    if series.changes.is_empty() {
+        document.line("changes", without_changes(series));
+    }
+    for (position, change) in series.changes.iter().enumerate() {
+        document.line(if position == 0 { "changes" } else { "" }, change_line(series, change));
+        if let Some(time) = &change.time {
+            why(&mut document, time);
         }
     }
+    document.lines("new era", eras(series));
+    if judged {
+        let (text, tone) = verdict_line(series);
+        document.toned("verdict", text, tone);
+    }
     document
+}
+
+/// The newest value, the verdict, and the changes, the newest first.
+fn answer(series: &HistorySeries, judged: bool) -> Document {
+    let mut answer = Document::default();
+    answer.title(title(series));
+    answer.lines("newest", newest(series));
+    if judged {
+        let (text, tone) = verdict_line(series);
+        answer.toned("verdict", text, tone);
+    }
+    if series.changes.is_empty() {
+        answer.line("changes", without_changes(series));
+    }
+    let newest_first = series.changes.iter().rev();
+    answer.lines("changes", newest_first.map(|change| change_line(series, change)));
+    if let Some(time) = series.changes.last().and_then(|change| change.time.as_ref()) {
+        why(&mut answer, time);
+    }
+    answer.lines("new era", eras(series));
+    answer
+}
+
+fn title(series: &HistorySeries) -> String {
+    format!("{}: {}", series.name, series.figure.name())
 }
 
 /// `95,500 · mean 94,917 of 6 runs since 2026-01-07 00:00`: the newest value and its level.
@@ -228,7 +244,6 @@ pub fn history_chart(position: usize, series: &HistorySeries) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document_text;
     use riops_model::study::example::{SHIFT, stored};
     use riops_model::study::{ACKNOWLEDGED, history};
 
@@ -236,8 +251,12 @@ mod tests {
     fn a_change_names_the_first_run_after_it() {
         let (runs, stages) = stored(&SHIFT, 4);
         let series = history(&runs, &stages, 0.02);
-        let text = |detail| document_text(&history_document(&series, true, detail), 100);
-        insta::assert_snapshot!([Detail::Answer, Detail::Everything].map(text).join("\n"));
+        let answer = |columns: usize| {
+            history_text(&series, true, Lines { detail: Detail::Answer, ..columns.into() })
+        };
+        let answers = [60, 80, 100].map(answer);
+        assert!(answers.iter().all(|text| text.lines().count() <= 12), "{answers:?}");
+        insta::assert_snapshot!(answers.join("\n") + "\n" + &history_text(&series, true, 100));
     }
 
     #[test]
@@ -248,7 +267,7 @@ mod tests {
         let (mut runs, stages) = stored(&values, 4);
         runs[8].tags = [(ACKNOWLEDGED.to_owned(), "new disk".to_owned())].into();
         let again = history(&runs, &stages, 0.02).remove(0);
-        let text = document_text(&history_document(&[again], true, Detail::Everything), 100);
+        let text = history_text(&[again], true, 100);
         assert!(text.contains("since 2026-01-09 00:00 (un-4-008): new disk"), "{text}");
         assert!(
             text.contains("SLOWER: if this is intended, riops runs ack un-4-016 'why'"),
@@ -260,10 +279,7 @@ mod tests {
     fn marked_runs_are_marked_in_the_history() {
         let (mut runs, stages) = stored(&SHIFT[..2], 4);
         runs[1].marks = Some("disturbed".to_owned());
-        let text = document_text(
-            &history_document(&history(&runs, &stages, 0.02), false, Detail::Everything),
-            100,
-        );
+        let text = history_text(&history(&runs, &stages, 0.02), false, 100);
         let rows: Vec<_> = text.lines().filter(|line| line.contains("2026-01-0")).collect();
         assert!(!rows[0].contains("disturbed") && rows[1].ends_with("  disturbed"), "{text}");
     }
@@ -272,10 +288,7 @@ mod tests {
     fn too_few_runs_are_not_a_series_without_changes() {
         let text = |runs: usize| {
             let (runs, stages) = stored(&SHIFT[..runs], 4);
-            document_text(
-                &history_document(&history(&runs, &stages, 0.02), false, Detail::Everything),
-                100,
-            )
+            history_text(&history(&runs, &stages, 0.02), false, 100)
         };
         let few = text(11);
         assert!(

@@ -82,7 +82,8 @@ impl<'a> Commands<'a> {
                 let is_kept =
                     |word: &&String| name.is_empty() || word.split('=').next() != Some(name);
                 let words = rest.iter().filter(is_kept).map(|word| format!(" {word}"));
-                format!("riops {subcommand}{}{}", words.collect::<String>(), self.server)
+                let store = self.store.unwrap_or_default();
+                format!("riops {subcommand}{}{}{store}", words.collect::<String>(), self.server)
             }
             _ => format!("riops {subcommand} {}{}", self.workload, self.options),
         }
@@ -95,8 +96,12 @@ impl<'a> Commands<'a> {
 
     /// The page of the run, if it is stored.
     pub(crate) fn page(&self) -> Option<Hint> {
-        let store = self.store?;
-        Some(Hint::new(format!("riops report last{store}"), "an HTML page of this run"))
+        self.stored("riops report last".to_owned(), "an HTML page of this run")
+    }
+
+    /// A command about the run, if it is stored.
+    fn stored(&self, command: String, purpose: &'static str) -> Option<Hint> {
+        Some(Hint::new(command + self.store?, purpose))
     }
 }
 
@@ -118,7 +123,10 @@ pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hi
         Bottleneck::Locks if plan.sessions > 1 => commands
             .same(&format!("--sessions {}", plan.sessions.div_ceil(4)), "with fewer conflicts"),
         Bottleneck::ServerCpu | Bottleneck::SharedCpu | Bottleneck::Device => commands.saturation(),
-        Bottleneck::ForeignCpu => Hint::new("riops runs rerun last", "when the machine is quieter"),
+        Bottleneck::ForeignCpu => {
+            let command = format!("riops runs rerun last{}", commands.server);
+            commands.stored(command, "when the machine is quieter")?
+        }
         Bottleneck::Waits => match first_wait {
             Some(TimePart::Wal) => commands.without_waits_for_wal(),
             Some(TimePart::Read | TimePart::Write)
@@ -126,7 +134,7 @@ pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hi
             {
                 disk()
             }
-            _ => Hint::new("riops runs show last", "all wait events"),
+            _ => commands.stored("riops runs show last".to_owned(), "all wait events")?,
         },
         Bottleneck::BusyDevice => disk(),
         Bottleneck::Pool | Bottleneck::Network | Bottleneck::ServerOrNetwork => ping(),
@@ -151,7 +159,7 @@ mod tests {
         record.stages[0].machine_busy_share = Some(0.5);
         change(&mut record);
         let summary = Summary::first_stage(&record).unwrap();
-        let known = Known { server: Some(" -d bench"), store: Some(""), words };
+        let known = Known { server: Some(" -d bench"), store: Some(" --store s"), words };
         lever(&summary, &Commands::new(&summary, known)).map(|hint| hint.command)
     }
 
@@ -175,11 +183,16 @@ mod tests {
         let words = ["run", "rows", "--batch=10", "--sessions=4"].map(str::to_owned);
         let lever_with = |change: &dyn Fn(&mut Record)| command(Some(&words), change).unwrap();
         let waiting = lever_with(&|_| {});
-        assert!(waiting.starts_with("riops run rows --batch=10 -d bench --sessions "), "{waiting}");
+        assert!(
+            waiting.starts_with("riops run rows --batch=10 -d bench --store s --sessions "),
+            "{waiting}"
+        );
         let busy = lever_with(&|record| record.stages[0].machine_busy_share = Some(0.99));
-        assert_eq!(busy, "riops sweep rows --batch=10 -d bench --find-saturation sessions");
-        let wal =
-            "PGOPTIONS='-c synchronous_commit=off' riops run rows --batch=10 --sessions=4 -d bench";
+        assert_eq!(
+            busy,
+            "riops sweep rows --batch=10 -d bench --store s --find-saturation sessions"
+        );
+        let wal = "PGOPTIONS='-c synchronous_commit=off' riops run rows --batch=10 --sessions=4 -d bench --store s";
         assert_eq!(
             lever_with(&|record| sampled(record, &[("IO:WALSync", 0.9), ("CPU", 0.1)])),
             wal
@@ -194,7 +207,7 @@ mod tests {
             let neighbors = Neighbors { cpu_share: Some(0.6), ..Neighbors::default() };
             record.stages[0].neighbors = Some(neighbors);
         });
-        assert_eq!(foreign, "riops runs rerun last");
+        assert_eq!(foreign, "riops runs rerun last -d bench --store s");
     }
 
     #[test]

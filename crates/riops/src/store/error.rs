@@ -99,7 +99,7 @@ pub enum StoreError {
     NoMatch {
         /// The text that was given.
         text: String,
-        /// The most similar label, or the newest ones, as the end of a sentence; empty without labels.
+        /// The most similar label, or the newest ones, as the end of a sentence; empty for a tag.
         known: String,
     },
     /// The store contains no runs.

@@ -181,8 +181,13 @@ impl Store {
         match self.id_in(session, text) {
             Ok(id) => keys(session, KEY, &[id.into()]),
             Err(StoreError::NotFound(_)) => {
-                let newest = self.page(session, &RunFilter::default(), LABELS_FROM, 0)?;
-                let known = known_labels(text, &newest);
+                // A tag resembles no label.
+                let known = if value.is_none() {
+                    let newest = self.page(session, &RunFilter::default(), LABELS_FROM, 0)?;
+                    known_labels(text, &newest)
+                } else {
+                    String::new()
+                };
                 Err(StoreError::NoMatch { text: text.to_owned(), known })
             }
             Err(error) => Err(error),
@@ -261,7 +266,6 @@ impl Store {
     }
 }
 
-/// Runs a query with a list of ids, in several parts if necessary.
 /// Returns the label that is most similar to a text, or the newest ones, as the end of a sentence.
 fn known_labels(text: &str, newest: &[RunSummary]) -> String {
     let mut labels: Vec<&str> = Vec::new();
@@ -281,6 +285,7 @@ fn known_labels(text: &str, newest: &[RunSummary]) -> String {
     }
 }
 
+/// Runs a query with a list of ids, in several parts if necessary.
 fn query_ids(session: &mut dyn Session, sql: &str, ids: &[&str]) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     for part in ids.chunks(IDS_MAX) {

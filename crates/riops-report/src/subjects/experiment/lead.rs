@@ -110,10 +110,9 @@ fn test_text(test: &AbView) -> String {
 }
 
 /// The cell with the best value of a figure, and the cells whose intervals overlap with it.
-pub(super) fn leader(view: &StudyView, figure: Figure) -> Option<String> {
-    let measured = |cell: &'_ CellView| cell.group.figure(view.main_stage, figure).cloned();
-    let cells = view.cells.iter().filter_map(|cell| Some((cell, measured(cell)?)));
-    let mut cells: Vec<_> = cells.collect();
+pub(super) fn leader<'a>(view: &'a StudyView, figure: Figure) -> Option<String> {
+    let measured = |cell: &'a CellView| Some((cell, cell.group.figure(view.main_stage, figure)?));
+    let mut cells: Vec<_> = view.cells.iter().filter_map(measured).collect();
     cells.sort_by(|(_, one), (_, other)| one.estimate.value.total_cmp(&other.estimate.value));
     if figure.direction() == Direction::HigherIsBetter {
         cells.reverse();
@@ -127,7 +126,7 @@ pub(super) fn leader(view: &StudyView, figure: Figure) -> Option<String> {
         figure => figure.heading().to_owned(),
     };
     let value = with_interval(best).replacen(&best.text(), &format!("{} {unit}", best.text()), 1);
-    let overlap = |(_, other): &&(&CellView, FigureView)| {
+    let overlap = |(_, other): &&(&CellView, &FigureView)| {
         let of_both = best.estimate.interval.zip(other.estimate.interval);
         of_both.is_none_or(|(own, others)| own.low <= others.high && others.low <= own.high)
     };

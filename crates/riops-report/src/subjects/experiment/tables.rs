@@ -17,7 +17,8 @@ use riops_model::units::format::{factor, joined, number_of};
 /// A note explains a change whose ratio differs by more than this share from the ratio of the two values beside it.
 const EXPLAINED_FROM: f64 = 0.01;
 
-/// The column with the change against the baseline.
+/// The columns with the value relative to the value of the baseline, and with the change.
+const FACTOR: &str = "factor";
 const CHANGE: &str = "vs. baseline";
 
 /// The column with the intervals of these comparisons.
@@ -54,7 +55,7 @@ pub(super) fn main(view: &StudyView) -> Option<Table> {
     };
     // The change beside it says the same.
     let has_change = table.columns.iter().any(|column| column.title == CHANGE);
-    let table = if has_change { table.without("factor") } else { table };
+    let table = if has_change { table.without(FACTOR) } else { table };
     let main = figure_title(view, view.main_stage, view.main);
     let last = table.columns.len().saturating_sub(1);
     let columns = table.columns.into_iter().enumerate().map(|(at, column)| {
@@ -256,7 +257,7 @@ fn against_baseline(
     let times = against.map(speed).or(of_baseline).map(|times| format!("{}x", factor(times)));
     let interval_of = against.and_then(|against| against.interval);
     vec![
-        (number_column("factor"), or_empty(times)),
+        (number_column(FACTOR), or_empty(times)),
         (
             number_column(CHANGE).optional(),
             or_empty(against.map(|against| change_text(against.ratio))),

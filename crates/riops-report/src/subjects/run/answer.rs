@@ -2,10 +2,10 @@
 //! a line for each stage.
 
 use super::document::run_document;
-use crate::answer::{COLUMNS_MAX, LINES_MAX, NOTES_MAX, TEXT_INDENT, WRAPPED_COLUMNS};
+use crate::answer::{COLUMNS_MAX, LINES_MAX, NOTES_MAX, WRAPPED_COLUMNS};
 use crate::document::{Block, Detail, Document, Lines, Tone};
 use crate::form::Extras;
-use crate::render::text::text;
+use crate::render::text::{TEXT_INDENT, text};
 use riops_model::record::Record;
 use riops_model::units::format::{joined, short_id};
 use riops_model::units::text::shortened;
