@@ -186,6 +186,10 @@ fn print_with(
     let rendered = print(forms.shown, record, &extras);
     let printed = rendered.map_err(Into::into).and_then(|rendered| output::print(&rendered, ui));
     if !forms.shown.has_verdict {
+        let warnings = record.verdict.warnings.iter();
+        for warning in warnings.filter(|warning| warning.kind.is_disturbance()) {
+            crate::ui::error(&one_line(&format!("DISTURBED: {}", warning.text)));
+        }
         let reasons = || record.verdict.reasons.iter().map(|reason| format!("NOT VALID: {reason}"));
         for error in (forms.shown.errors)(record).unwrap_or_else(|| reasons().collect()) {
             // The lines of a message of the server, none of which looks like one of riops.

@@ -335,6 +335,22 @@ impl Drop for Bar {
     }
 }
 
+/// The progress of work on several runs.
+pub(crate) struct CountProgress {
+    bar: Bar,
+    runs: usize,
+}
+
+impl CountProgress {
+    pub(crate) fn new(ui: Ui, runs: usize) -> Self {
+        Self { bar: ui.bar(runs as u64), runs }
+    }
+
+    pub(crate) fn show(&self, done: &str, runs: usize) {
+        self.bar.show(runs as u64, &format!("{done} {runs} of {} runs", self.runs));
+    }
+}
+
 /// The progress of a preparation.
 pub(crate) struct LoadProgress {
     ui: Ui,
@@ -461,7 +477,7 @@ pub(crate) struct RunProgress {
 
 impl RunProgress {
     pub(crate) fn new(ui: Ui, plan: Plan) -> Self {
-        let view = Mutex::new(LiveView::new(&plan));
+        let view = Mutex::new(LiveView::new(&plan, riops::host::machine::facts()));
         let bar = ui.bar(BAR_PARTS);
         // A notice before the measurement must not draw it.
         bar.bar.set_draw_target(ProgressDrawTarget::hidden());

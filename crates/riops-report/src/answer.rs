@@ -38,6 +38,20 @@ const CONCLUSIONS: [&str; 16] = [
     "note",
 ];
 
+/// Conclusions that say the result of an experiment in one sentence, the first one that it has.
+const VERDICTS: [&str; 5] = ["verdict", "saturation", "found", "fastest", "best"];
+
+/// The result of findings in one sentence; empty without one.
+pub fn verdict_text(findings: &Findings) -> String {
+    let facts = findings.conclusion.facts();
+    let verdict = VERDICTS.iter().find_map(|label| {
+        let fact = facts.iter().find(|fact| fact.label == *label)?;
+        let text = fact.texts.first()?;
+        Some(if *label == "verdict" { text.clone() } else { format!("{label}: {text}") })
+    });
+    verdict.unwrap_or_default()
+}
+
 /// The findings in lines of this width: the answer, or everything with the conclusion at the end.
 pub fn findings_text(findings: &Findings, lines: impl Into<Lines>) -> String {
     let lines = lines.into();

@@ -12,7 +12,6 @@ pub mod export;
 mod flame;
 mod form;
 mod forms;
-mod glossary;
 mod histogram;
 mod imported;
 mod interval;
@@ -31,18 +30,18 @@ mod sysbench;
 pub mod table;
 mod words;
 
-pub use answer::findings_text;
+pub use answer::{findings_text, verdict_text};
 pub use compat::pgio_sessions;
 pub use document::{Badge, Detail, Document, Fact, Findings, Headline, Lines, Tone};
 pub use effect::change_text;
 pub use form::{Extras, Form, FormError, Image, Print, Rendered, Stream};
 pub use forms::{FORMS, findings_in, form, forms_for};
-pub use glossary::{explanation, glossary_text};
 pub use histogram::Scale;
 pub use live::LiveView;
 pub use metrics_text::{accepted_format, metrics_text};
 pub use remote_write::remote_write;
 pub use render::fill::{fit, wrapped};
+pub use render::glossary::{explanation, glossary_text};
 pub use render::html::{
     ASSETS, Asset, Delivery, LINKED_POLICY, Layout, Link, environment, findings_html,
 };
@@ -56,14 +55,14 @@ pub use subjects::comparison::{comparison, comparison_of};
 pub use subjects::dataset::{checks_text, dropped_text, prepared_text, warmed_text};
 pub use subjects::doctor::{calibration_document, diagnosis_findings, disk_document};
 pub use subjects::experiment;
-pub use subjects::experiments::{experiments_table, experiments_text, plan_text};
+pub use subjects::experiments::{experiment_state, experiments_table, experiments_text, plan_text};
 pub use subjects::gate::{gate, gate_annotations, gate_junit, gate_markdown};
 pub use subjects::history::history_findings;
 pub use subjects::history::{history_chart, history_summary, history_text};
 pub use subjects::repeats::{Repetition, repeat_line, repeats_document};
 pub use subjects::run::page::{charts, html, html_in, images, markdown, title};
 pub use subjects::run::{run_document, run_text, scatter_png, threshold_text};
-pub use subjects::runs::{RunColumn, run_columns, runs_csv, runs_table};
+pub use subjects::runs::{TitledColumn, run_columns, runs_csv, runs_table};
 pub use table::{ABSENT, Cell, Column, Table};
 
 use riops_model::plan::Plan;

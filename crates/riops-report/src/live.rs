@@ -11,7 +11,7 @@ use crate::sections::waits::named;
 use crate::words;
 use riops_model::figure::{FULL_SHARE, Figure, WAITING_SHARE};
 use riops_model::plan::{ObserveRun, Plan, Stop};
-use riops_model::record::{LiveTotals, Point, ProbePoint, Sampled};
+use riops_model::record::{LiveTotals, MachineFacts, Point, ProbePoint, Sampled};
 use riops_model::units::Span;
 use riops_model::units::format::{count, joined, percent, rate, truncated};
 use riops_model::units::text::shortened;
@@ -29,6 +29,8 @@ const SAMPLES_MAX: usize = 4;
 #[derive(Debug, Clone)]
 pub struct LiveView {
     plan: Plan,
+    /// Machine of the client, to which the samples refer.
+    machine: MachineFacts,
     last: Option<Point>,
     totals: LiveTotals,
     /// Main rate of the last intervals.
@@ -38,9 +40,10 @@ pub struct LiveView {
 
 impl LiveView {
     /// A stage of this plan that starts.
-    pub fn new(plan: &Plan) -> Self {
+    pub fn new(plan: &Plan, machine: MachineFacts) -> Self {
         Self {
             plan: plan.clone(),
+            machine,
             last: None,
             totals: LiveTotals::default(),
             rates: VecDeque::with_capacity(CURVE_COLUMNS),
@@ -147,17 +150,17 @@ impl LiveView {
         let Some(sample) = self.sampled.points.last() else {
             return String::new();
         };
-        let busy = sample.machine_busy_share.unwrap_or_default();
+        let busy = sample.machine_busy_share;
         let waits = sample.waits.iter().filter(|wait| wait.is_of_server());
         let wait = waits.max_by(|one, other| one.share.total_cmp(&other.share));
-        let limit = if busy >= FULL_SHARE {
+        let limit = if busy.is_some_and(|busy| busy >= FULL_SHARE) {
             "CPU so far".to_owned()
         } else if let Some(wait) = wait.filter(|wait| wait.share >= WAITING_SHARE) {
             format!("{} so far", wait.event)
         } else {
             "none found so far".to_owned()
         };
-        let busy = sample.machine_busy_share.map(|busy| format!("{} of CPU busy", percent(busy)));
+        let busy = busy.map(|busy| format!("CPU {}", self.machine.cpu_of_all_text(busy)));
         let speed = self.sampled.processor_speeds().last().copied();
         let speed = speed.filter(|speed| !is_stable(*speed)).map(speed_text);
         joined([Some(limit), busy, speed].into_iter().flatten(), " · ")
@@ -180,7 +183,7 @@ mod tests {
 
     fn view(stop: Stop) -> LiveView {
         let record = example_record();
-        let mut view = LiveView::new(&Plan { stop, ..record.plan.clone() });
+        let mut view = LiveView::new(&Plan { stop, ..record.plan.clone() }, record.client.machine);
         for (t_s, rows) in [(1.0, 1_200_000), (2.0, 600_000), (3.0, 0), (4.0, 912_000)] {
             let mut point = record.stages[0].session_loop.series[0].clone();
             point.rows = rows;
@@ -212,13 +215,16 @@ mod tests {
     fn the_time_that_is_left_follows_from_what_is_done() {
         let (share, text) = view(Stop::Rows(27_120_000)).progress();
         assert_eq!((share, text.as_str()), (0.1, "10% · 36s left"));
-        let (share, text) = LiveView::new(&Plan::default()).progress();
+        let (share, text) = LiveView::new(&Plan::default(), MachineFacts::default()).progress();
         assert_eq!((share, text.as_str()), (0.0, "0/10 s"));
         let done = view(Stop::DurationS(4.0)).progress();
         assert_eq!(done, (1.0, "4/4 s".to_owned()));
         let observed =
             ObserveRun { command: vec!["true".to_owned()].into(), ..ObserveRun::default() };
         let plan = Plan { work: observed.into(), stop: Stop::Transactions(1), ..Plan::default() };
-        assert_eq!(LiveView::new(&plan).progress(), (0.0, "0 s".to_owned()));
+        assert_eq!(
+            LiveView::new(&plan, MachineFacts::default()).progress(),
+            (0.0, "0 s".to_owned())
+        );
     }
 }

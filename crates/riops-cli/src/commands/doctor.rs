@@ -8,7 +8,7 @@ use anyhow::Result;
 use riops::dataset::Registry;
 use riops::engine::calibrate;
 use riops::probe::disk::{DiskError, measure};
-use riops::probe::{Place, perf};
+use riops::probe::{Place, cpu, perf};
 use riops::report::{self, Lines, Rendered, document_text, findings_text};
 use riops::server::examine::examine;
 use riops::server::facts::server_facts;
@@ -59,6 +59,7 @@ pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     let place = local_server(&mut connection)?.filter(|_| is_local);
     let place = place.map_or(Place::Unknown, |server| Place::Here(server.process));
     diagnosis.findings.push(perf::finding(place, diagnosis.server.compiler_flags.as_deref()));
+    diagnosis.findings.extend(cpu::finding(&diagnosis.client, ui.interrupt));
     let memory_bytes = is_local.then_some(diagnosis.client.memory_bytes);
     if connection.dialect().has(Feature::Catalogs) {
         diagnosis.dataset = Registry::new(&mut connection, NAME).fit(memory_bytes)?;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::gallery::{GalleryChoice, gallery_of_store};
+use riops::gallery::{GalleryChoice, GalleryStep, gallery_of_store};
 use riops::store::RunFilter;
 use riops::summary::{RunSummary, Sort};
 use riops::units::format::number_of;
@@ -13,7 +13,7 @@ use crate::args::runs::GalleryOptions;
 use crate::failure::refuse;
 use crate::site::Site;
 use crate::stored;
-use crate::ui::Ui;
+use crate::ui::{CountProgress, Ui};
 
 /// Writes the site of the selected runs.
 pub(super) fn run(options: &GalleryOptions, ui: Ui) -> Result<ExitCode> {
@@ -32,7 +32,21 @@ pub(super) fn run(options: &GalleryOptions, ui: Ui) -> Result<ExitCode> {
         with_hosts: options.with_hosts,
         compared: &pairs.collect::<Vec<[String; 2]>>(),
     };
-    gallery_of_store(&store, &runs, &choice, ui.interrupt, &mut |file| site.write(file))?;
+    let progress = CountProgress::new(ui, runs.len());
+    let mut written = 0;
+    gallery_of_store(&store, &runs, &choice, ui.interrupt, &mut |step| match step {
+        GalleryStep::Read(read) => {
+            progress.show("read", read);
+            Ok(())
+        }
+        GalleryStep::File(file) => {
+            // Each run has two files.
+            written += usize::from(file.path.starts_with("runs/"));
+            progress.show("wrote", written / 2);
+            site.write(file)
+        }
+    })?;
+    drop(progress);
     let bytes = site.end()?;
     crate::ui::print_done(&format!(
         "{}: {}, {:.1} MB\n",

@@ -52,6 +52,22 @@ export async function serveFilter(browser, { address, workload, label, runs }, f
   await page.context().close();
 }
 
+// The row of an experiment has its verdict, and its runs are below it when it is unfolded.
+export async function serveFold(browser, { address, runs }, failures) {
+  for (const view of [VIEWS[0], VIEWS[3]]) {
+    const { page, fail } = await open(browser, view, failures, address);
+    await load(page, address);
+    const row = page.locator("#runs tbody.experiment"), folded = page.locator("#runs tbody.folded tr");
+    const text = await row.innerText();
+    if (!text.includes("no conclusion yet") || !text.includes(`${runs} runs`)) fail(`the row has no verdict: ${text}`);
+    if (await folded.first().isVisible()) fail("the runs of the experiment are not folded");
+    await row.locator("button").click();
+    if (await folded.count() !== runs || !await folded.last().isVisible()) fail("the runs do not fold out");
+    await checkPage(page, view, fail, { name: "serve-fold" });
+    await page.context().close();
+  }
+}
+
 // Ticked runs are compared; with fewer than two, the button does nothing.
 export async function serveCompare(browser, { address, pick }, failures) {
   for (const view of [VIEWS[0], VIEWS[3]]) {

@@ -97,6 +97,17 @@ fn the_filters_and_the_order_of_the_list_work() {
 }
 
 #[test]
+fn an_experiment_is_one_row_and_its_runs_fold_out() {
+    if is_installed() {
+        let database = database("browser_fold");
+        let line = "sweep ping --axis sessions=1,2 --repeat 2 --duration 200ms --warmup 0";
+        database.riops(line).expect(0);
+        let dashboard = Dashboard::start(&database.store);
+        check("serveFold", &json!({ "address": dashboard.address, "runs": 4 }));
+    }
+}
+
+#[test]
 fn ticked_runs_are_compared() {
     if is_installed() {
         let (store, records) = fill_store("serve-compare");

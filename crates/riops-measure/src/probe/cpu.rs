@@ -2,9 +2,13 @@
 
 use std::fs;
 use std::hint::black_box;
+use std::time::Duration;
 
+use riops_model::record::MachineFacts;
+use riops_model::record::diagnosis::{Finding, Level};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::host::Interrupt;
 use crate::host::machine::machine_cpus;
 use crate::host::process::{self, ScheduleTimes, Stat, TICKS_PER_S};
 
@@ -161,6 +165,23 @@ fn work(mut state: u64) -> u64 {
         state ^= state << 17;
     }
     state
+}
+
+/// How long the machine is observed before anything is measured.
+const OBSERVED: Duration = Duration::from_secs(1);
+/// A machine that is busier than this while riops waits disturbs what is measured on it.
+const OTHERS_SHARE: f64 = 0.1;
+
+/// Observes the machine for a second; a finding if other processes keep it busy.
+pub fn finding(machine: &MachineFacts, interrupt: &Interrupt) -> Option<Finding> {
+    let before = MachineCpu::read()?;
+    interrupt.pause(OBSERVED);
+    let share = MachineCpu::read()?.busy_share_since(before)?;
+    (share >= OTHERS_SHARE).then(|| {
+        let used = machine.cpu_of_all_text(share);
+        let text = format!("other processes use {used} CPU now: results are disturbed");
+        Finding { level: Level::Warning, about: "load".to_owned(), text }
+    })
 }
 
 #[cfg(test)]

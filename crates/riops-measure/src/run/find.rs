@@ -211,6 +211,13 @@ fn prepare_missing(
     };
     let prepared = prepare(&request, &active.server, active.interrupt, &active.hooks.events)?;
     active.hooks.events.send(&RunEvent::Prepared(prepared));
+    if active.plan.work.traits().shows_messages {
+        // pgbench does not create them.
+        let text =
+            "the tables did not exist and were created: riops pgbench -i -s N chooses their scale"
+                .to_owned();
+        active.hooks.events.send(&RunEvent::Notice { text, is_important: true });
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //! load, and transactions that did not succeed. A difference in a condition may explain, or contradict, a difference
 //! in the figures.
 
-use crate::record::{ConditionRecord, Record, StageRecord};
+use crate::record::{ConditionRecord, MachineFacts, Record, StageRecord};
 use crate::units::format::{duration_us, percent};
 
 /// Returns the name of a property, with the name of the stage if there are several.
@@ -16,12 +16,17 @@ struct Condition {
     value: fn(&Record, &StageRecord) -> Option<f64>,
     /// Smallest difference that is shown: repeated runs differ by less.
     least: f64,
-    text: fn(f64) -> String,
+    text: fn(&MachineFacts, f64) -> String,
 }
 
 /// Returns a condition that is a share and is shown if it differs by at least five points.
 const fn share(name: &'static str, value: fn(&Record, &StageRecord) -> Option<f64>) -> Condition {
-    Condition { name, value, least: 0.05, text: percent }
+    Condition { name, value, least: 0.05, text: |_, share| percent(share) }
+}
+
+/// Returns a share of all processors, which is shown in the unit of every CPU use.
+const fn cpu(name: &'static str, value: fn(&Record, &StageRecord) -> Option<f64>) -> Condition {
+    Condition { text: MachineFacts::cpu_text, ..share(name, value) }
 }
 
 /// Returns a condition that is a number of events in a stage. A single event in any run may be the reason.
@@ -29,7 +34,7 @@ const fn event_count(
     name: &'static str,
     value: fn(&Record, &StageRecord) -> Option<f64>,
 ) -> Condition {
-    Condition { name, value, least: f64::MIN_POSITIVE, text: decimal }
+    Condition { name, value, least: f64::MIN_POSITIVE, text: |_, value| decimal(value) }
 }
 
 const CONDITIONS: [Condition; 13] = [
@@ -38,14 +43,14 @@ const CONDITIONS: [Condition; 13] = [
         name: "order of the rows (correlation)",
         value: |record, _| condition(record)?.order_correlation,
         least: 0.1,
-        text: decimal,
+        text: |_, value| decimal(value),
     },
     share("neighboring rows in one block", |record, _| condition(record)?.neighbors_share),
     Condition {
         name: "size, relative to that after the preparation",
         value: |record, _| condition(record)?.growth(),
         least: 0.1,
-        text: decimal,
+        text: |_, value| decimal(value),
     },
     share("hits in shared buffers", |_, stage| stage.io.as_ref()?.hit_ratio),
     event_count("checkpoints", |_, stage| {
@@ -53,13 +58,13 @@ const CONDITIONS: [Condition; 13] = [
         Some((checkpoints.timed + checkpoints.requested) as f64)
     }),
     event_count("vacuums", |_, stage| Some(stage.database.as_ref()?.row_versions?.vacuums as f64)),
-    share("CPU used by other processes", |_, stage| stage.neighbors.as_ref()?.all_cpu_share()),
-    share("CPU withheld by the hypervisor", |_, stage| stage.neighbors.as_ref()?.steal_share),
+    cpu("CPU used by other processes", |_, stage| stage.neighbors.as_ref()?.all_cpu_share()),
+    cpu("CPU withheld by the hypervisor", |_, stage| stage.neighbors.as_ref()?.steal_share),
     Condition {
         name: "CPU time of a fixed piece of work (processor speed)",
         value: |_, stage| stage.probes.as_ref()?.processor_work_us(),
         least: 0.5,
-        text: duration_us,
+        text: |_, us| duration_us(us),
     },
     Condition {
         least: 0.01,
@@ -112,7 +117,7 @@ pub(super) fn conditions(a: &[&Record], b: &[&Record]) -> Vec<Differing> {
             let Some((in_a, in_b)) = mean(a).zip(mean(b)) else {
                 continue;
             };
-            let (a, b) = ((condition.text)(in_a), (condition.text)(in_b));
+            let [a, b] = [in_a, in_b].map(|value| (condition.text)(&first.client.machine, value));
             if (in_a - in_b).abs() >= condition.least && a != b {
                 let name = of_stage(several, &stage.name, condition.name);
                 changes.push(Differing { name, a, b, is_more: in_b > in_a });

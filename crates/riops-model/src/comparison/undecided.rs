@@ -25,8 +25,8 @@ pub struct Undecided {
     pub further_runs: Option<usize>,
     /// Estimated time of these runs of both sides, in seconds.
     pub further_s: Option<f64>,
-    /// Mean share of the CPU that other processes used in the disturbed runs, 0 to 1.
-    pub others_cpu: Option<f64>,
+    /// Mean number of processors that other processes used in the disturbed runs.
+    pub others_cpus: Option<f64>,
 }
 
 /// A difference that is more than chance.
@@ -64,12 +64,15 @@ impl Undecided {
         let runs = || a.iter().chain(b).copied();
         let seconds_each = mean(runs().map(seconds)).unwrap_or_default();
         let disturbed = runs().filter(|run| run.is_disturbed());
-        let others_cpu = mean(disturbed.filter_map(others_cpu));
+        let others = mean(disturbed.clone().filter_map(others_cpu));
+        let cpus = |run: &Record| Some(others_cpu(run)? * run.client.machine.counted_cpus() as f64);
+        let others_cpus =
+            others.filter(|share| *share >= OTHERS_CPU_MIN).and(mean(disturbed.filter_map(cpus)));
         Self {
             certain,
             further_runs,
             further_s: further_runs.map(|count| 2.0 * count as f64 * seconds_each),
-            others_cpu: others_cpu.filter(|share| *share >= OTHERS_CPU_MIN),
+            others_cpus,
         }
     }
 }

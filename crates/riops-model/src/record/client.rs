@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::latency::LatencySummary;
 use super::probes::OtherSessions;
 use crate::plan::Driver;
-use crate::units::texts;
+use crate::units::{percent, texts};
 
 /// The load generator.
 #[serde_with::skip_serializing_none]
@@ -153,6 +153,16 @@ impl MachineFacts {
     /// Records of earlier releases have only the number of processors available to riops.
     pub fn counted_cpus(&self) -> usize {
         self.machine_cpus.unwrap_or(self.cpus)
+    }
+
+    /// Formats a share of all processors, in the unit of every CPU use: 100% is one processor.
+    pub fn cpu_text(&self, share: f64) -> String {
+        percent(share * self.counted_cpus() as f64)
+    }
+
+    /// Formats a share of all processors beside all of them: `96% of 200%`.
+    pub fn cpu_of_all_text(&self, share: f64) -> String {
+        format!("{} of {}", self.cpu_text(share), self.cpu_text(1.0))
     }
 }
 

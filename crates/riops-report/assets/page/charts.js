@@ -231,6 +231,12 @@ const riops = (() => {
     }))];
   };
 
+  // Without a pointer, the legend has the last value of each series.
+  const lastIndex = values => Math.max(0, (values || []).findLastIndex(value => value != null));
+  const showLast = plot => {
+    if (plot.legend.idx == null && plot.data[0]?.length) plot.setLegend({ idxs: plot.data.map(lastIndex) }, false);
+  };
+
   function options(chart, place) {
     const hooks = [];
     if (chart.kind === "heatmap") hooks.push(cells(chart));
@@ -268,7 +274,7 @@ const riops = (() => {
       x.splits = (plot, at, low, high) => Array.from({ length: Math.floor(high) + 1 }, (_, nines) => nines);
     }
     return {
-      width: Math.max(place.clientWidth, 200), height: HEIGHT, series: series(chart), hooks: { draw: hooks },
+      width: Math.max(place.clientWidth, 200), height: HEIGHT, series: series(chart), hooks: { draw: hooks, ready: [showLast], setLegend: [showLast], setData: [showLast] },
       scales: {
         x: { time: false, distr: chart.x.scale === "log" ? 3 : 1, range: xRange(chart, xs) },
         y: { distr: chart.y.scale === "log" ? 3 : 1, range: yRange(chart.y) },

@@ -9,11 +9,12 @@ use std::sync::OnceLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use minijinja::value::{Serde, Value};
-use minijinja::{AutoEscape, Environment};
+use minijinja::{AutoEscape, Environment, HtmlEscape};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::super::document::Findings;
+use super::glossary::{anchor, terms};
 
 const UPLOT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
 const CHARTS: &str = include_str!("../../assets/page/charts.js");
@@ -125,11 +126,22 @@ impl Layout {
 pub fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_global("terms", Value::from(Serde(terms())));
+    environment.add_filter("term", linked_term);
     environment.add_template("base.html", BASE)?;
     environment.add_template("macros.html", MACROS)?;
     environment.add_template("report.html", REPORT)?;
     environment.add_template("findings.html", FINDINGS)?;
     Ok(environment)
+}
+
+/// A label as a link to its meaning, if it is a term.
+fn linked_term(label: &str) -> Value {
+    let text = HtmlEscape(label);
+    Value::from_safe_string(match anchor(label) {
+        Some(id) => format!("<a class=\"term\" href=\"#{id}\">{text}</a>"),
+        None => text.to_string(),
+    })
 }
 
 /// Returns the page of the findings within a frame that the caller chooses.

@@ -38,10 +38,11 @@ pub(crate) fn bottleneck(document: &mut Document, summary: &Summary<'_>) {
         Bottleneck::SharedCpu => {
             "CPU: all processors of this machine, shared by server and client".to_owned()
         }
-        Bottleneck::ForeignCpu => format!(
-            "CPU: all processors of this machine; other processes used {} of them",
-            percent(summary.foreign_machine_share().unwrap_or_default())
-        ),
+        Bottleneck::ForeignCpu => {
+            let share = summary.foreign_machine_share().unwrap_or_default();
+            let used = summary.record.client.machine.cpu_of_all_text(share);
+            format!("CPU: all processors of this machine; other processes used {used}")
+        }
         Bottleneck::Waits => waits_text(summary),
         Bottleneck::Pool | Bottleneck::Network => network_text(summary),
         Bottleneck::ThinkTime => think_text(summary),
@@ -228,12 +229,13 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
     let Some(busy) = stage.machine_busy_share else {
         return;
     };
+    let machine = &summary.record.client.machine;
     let mut parts = Vec::new();
     let mut rest = busy;
     let mut part = |name: &str, share: Option<f64>| {
         if let Some(share) = share {
             rest -= share;
-            parts.push(format!("{name} {}", percent(share)));
+            parts.push(format!("{name} {}", machine.cpu_text(share)));
         }
     };
     let neighbors = stage.neighbors.as_ref();
@@ -255,12 +257,13 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
         None => "others",
     };
     if rest >= 0.01 {
-        parts.push(format!("{name} {}", percent(rest)));
+        parts.push(format!("{name} {}", machine.cpu_text(rest)));
     }
     let speeds = stage.probes.as_ref().map_or_else(Vec::new, Sampled::processor_speeds);
     let lowest = speeds.iter().copied().min_by(f64::total_cmp).filter(|_| speeds.len() > 1);
     let speed = lowest.map_or_else(String::new, |lowest| format!("; {}", speed_text(lowest)));
-    document.line("machine", format!("{} of CPU busy: {}{speed}", percent(busy), parts.join(", ")));
+    let (busy, parts) = (machine.cpu_of_all_text(busy), parts.join(", "));
+    document.line("machine", format!("CPU {busy}: {parts}{speed}"));
 }
 
 /// Whether processors with this share of their speed at the start kept it.
@@ -318,12 +321,14 @@ pub(crate) fn table(record: &Record) -> Table {
     let stages = Summary::of_each(record);
     Table::from_items("CPU and blocks", several(&stages), |summary| {
         let io = summary.stage.io.as_ref();
+        let machine = &summary.record.client.machine;
+        let cpu = |share: Option<f64>| share.map(|share| machine.cpu_text(share)).into();
         [
             (text_column("stage"), summary.stage.name.as_str().into()),
             (text_column("bottleneck"), summary.bottleneck_word().into()),
-            (number_column("machine CPU"), Cell::share(summary.stage.machine_busy_share)),
-            (number_column("server"), Cell::share(summary.server_machine_share())),
-            (number_column("client"), Cell::share(summary.client_machine_share())),
+            (number_column("machine CPU"), cpu(summary.stage.machine_busy_share)),
+            (number_column("server"), cpu(summary.server_machine_share())),
+            (number_column("client"), cpu(summary.client_machine_share())),
             (number_column("LIOPS"), io.and_then(|io| io.liops).map(rate).into()),
             (number_column("blocks per row"), io.and_then(|io| io.blocks_per_row).map(rate).into()),
             (number_column("hits"), Cell::share(io.and_then(|io| io.hit_ratio))),
@@ -404,7 +409,7 @@ mod tests {
         // riops may use one of four processors; the server uses two others.
         (record.client.machine.cpus, record.client.machine.machine_cpus) = (1, Some(4));
         let text = line(&record);
-        assert!(text.contains("75% of CPU busy: client 25%, server 50%"), "{text}");
+        assert!(text.contains("CPU 300% of 400%: client 100%, server 200%"), "{text}");
         // Records of earlier releases do not have the number of all processors.
         (record.client.machine.cpus, record.client.machine.machine_cpus) = (4, None);
         assert_eq!(line(&record), text);

@@ -84,8 +84,11 @@ fn node_text(node: &NodeRecord, width: usize, label: &str) -> String {
         parts.push(format!("{unknown} including warm-up and drain"));
     }
     let usage = node.usage.unwrap_or_default();
+    let cpu = usage.cpu_cores.map(percent);
+    parts.extend(
+        cpu.map(|cpu| format!("{cpu} of one CPU in yb-tserver (not its PostgreSQL backends)")),
+    );
     for (figure, what) in [
-        (usage.cpu_cores, "CPUs busy in yb-tserver (not its PostgreSQL backends)"),
         (usage.storage_reads_per_s, "storage reads/s"),
         (usage.storage_writes_per_s, "storage writes/s"),
     ] {
@@ -140,7 +143,7 @@ pub(crate) fn table(record: &Record) -> Table {
             (number_column("retries"), count(node.retries).into()),
             (number_column("reconnects"), count(node.reconnects).into()),
             (number_column("longest stall"), seconds(pause)),
-            (number_column("CPUs of yb-tserver"), usage.cpu_cores.map(rate).into()),
+            (number_column("CPU of yb-tserver"), Cell::share(usage.cpu_cores)),
             (number_column("storage reads/s"), usage.storage_reads_per_s.map(rate).into()),
             (number_column("storage writes/s"), usage.storage_writes_per_s.map(rate).into()),
         ]

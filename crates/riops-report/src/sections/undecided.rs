@@ -46,7 +46,7 @@ pub(crate) fn certain_text(certain: &[Certain]) -> (String, Option<Tone>) {
     (joined(shown.chain(more), " · "), Some(tone).filter(|_| !certain.is_empty()))
 }
 
-/// `about 14 more rounds (4min), or a quieter machine (others used 48% of its CPU)`.
+/// `about 14 more rounds (4min), or a quieter machine (other processes used 96% of one CPU)`.
 pub(crate) fn to_decide(undecided: &Undecided, counted: Counted) -> String {
     let runs = undecided.further_runs.map(|runs| {
         let (count, noun, side) = match counted {
@@ -60,8 +60,8 @@ pub(crate) fn to_decide(undecided: &Undecided, counted: Counted) -> String {
         let time = time.map_or_else(String::new, |time| format!(" ({time})"));
         format!("about {}{side}{time}", number_of(two_digits(count) as u64, noun))
     });
-    let quieter = undecided.others_cpu.map(|share| {
-        format!("a quieter machine (other processes used {} of its CPU)", percent(share))
+    let quieter = undecided.others_cpus.map(|cpus| {
+        format!("a quieter machine (other processes used {} of one CPU)", percent(cpus))
     });
     joined(runs.into_iter().chain(quieter), ", or ")
 }
@@ -95,14 +95,14 @@ mod tests {
             ],
             further_runs: Some(28),
             further_s: Some(231.0),
-            others_cpu: Some(0.48),
+            others_cpus: Some(0.48),
         };
         assert_eq!(
             lines(&open, Counted::Rounds),
             "  certain      p50 -29.0% · WAL per transaction -1.76 ms\n  \
-             to decide    about 14 more rounds (4min), or a quieter machine (other processes used 48% of its CPU)\n"
+             to decide    about 14 more rounds (4min), or a quieter machine (other processes used 48% of one CPU)\n"
         );
-        open.others_cpu = None;
+        open.others_cpus = None;
         open.certain.clear();
         assert_eq!(
             lines(&open, Counted::Runs),

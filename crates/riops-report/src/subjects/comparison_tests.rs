@@ -190,12 +190,12 @@ fn an_undecided_main_figure_hides_no_certain_difference() {
     }
     let groups = compared(&a, &b);
     let undecided = groups.undecided.as_ref().unwrap();
-    assert!(groups.is_inconclusive() && undecided.others_cpu == Some(0.4), "{undecided:?}");
+    assert!(groups.is_inconclusive() && undecided.others_cpus == Some(0.8), "{undecided:?}");
     let p50 = undecided.certain.iter().find(|certain| certain.name == "p50").unwrap();
     assert!(!p50.is_worse, "{p50:?}");
     let text = shown(&groups);
     assert!(text.contains("certain      p50 -50.0%"), "{text}");
-    assert!(text.contains("(other processes used 40% of its CPU)"), "{text}");
+    assert!(text.contains("(other processes used 80% of one CPU)"), "{text}");
     insta::assert_snapshot!(answers(&comparison(&groups)));
 }
 

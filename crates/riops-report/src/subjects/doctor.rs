@@ -3,7 +3,7 @@
 use crate::document::{Document, Findings, Hint, Tone};
 use riops_model::record::diagnosis::{Calibration, Diagnosis, Level};
 use riops_model::record::{DiskLimit, LatencySummary};
-use riops_model::units::format::{bytes_text, count, duration_us, percent, rate};
+use riops_model::units::format::{bytes_text, count, duration_us, number_of, percent, rate};
 
 const GB: f64 = 1e9;
 /// A device that others keep busy for this share of the time is measured as slower than it is.
@@ -17,9 +17,11 @@ pub fn diagnosis_findings(diagnosis: &Diagnosis) -> Findings {
     findings.results.lines("settings", settings);
     findings.results.gap();
     client(&mut findings.results, diagnosis);
+    verdict(&mut findings.conclusion, diagnosis);
     warnings_and_notes(&mut findings.conclusion, diagnosis);
     let answer = &mut findings.answer;
     answer.title(&findings.title);
+    verdict(answer, diagnosis);
     warnings_and_notes(answer, diagnosis);
     answer.gap();
     server_line(answer, diagnosis);
@@ -55,6 +57,19 @@ fn server(document: &mut Document, diagnosis: &Diagnosis) {
     let free = |bytes| format!("{:.1} GB free for the server's data", bytes as f64 / GB);
     document.lines("disk", diagnosis.disk_free_bytes.map(free));
     document.lines("dataset", diagnosis.dataset.as_ref().map(ToString::to_string));
+}
+
+/// Whether to measure here.
+fn verdict(document: &mut Document, diagnosis: &Diagnosis) {
+    let warnings = diagnosis.findings.iter().filter(|finding| finding.level == Level::Warning);
+    let (text, tone) = match warnings.count() {
+        0 => ("ready to measure".to_owned(), Tone::Good),
+        count => {
+            let warnings = number_of(count as u64, "warning");
+            (format!("{warnings}: results depend on what they name"), Tone::Warn)
+        }
+    };
+    document.toned("verdict", text, tone);
 }
 
 /// The findings, warnings first.

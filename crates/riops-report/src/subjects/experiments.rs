@@ -42,23 +42,30 @@ fn rules(experiment: &Experiment) -> Vec<String> {
 
 /// Returns the stored experiments in lines.
 pub fn experiments_text(experiments: &[ExperimentSummary], columns: usize) -> String {
-    table_lines(&experiments_table(experiments, |_| false), columns).join("\n") + "\n"
+    table_lines(&experiments_table(experiments, |_| false, |_| String::new()), columns).join("\n")
+        + "\n"
+}
+
+/// `in progress` for an experiment with a run in progress, otherwise whether it has ended.
+pub fn experiment_state(experiment: &ExperimentSummary, is_measured: bool) -> &'static str {
+    match (experiment.finished_at, is_measured) {
+        (_, true) => "in progress",
+        (Some(_), false) => "finished",
+        (None, false) => "unfinished",
+    }
 }
 
 /// Returns a table of stored experiments. The ids are links to the pages of the dashboard. `is_measured` returns whether the
-/// experiment with this id has a run in progress.
+/// experiment with this id has a run in progress, and `verdict` its result in a sentence.
 pub fn experiments_table(
     experiments: &[ExperimentSummary],
     is_measured: impl Fn(&str) -> bool,
+    verdict: impl Fn(&str) -> String,
 ) -> Table {
     Table::from_items("experiments", experiments, |experiment| {
         let id = Cell::from(short_id(&experiment.id))
             .with_link(format!("/experiments/{}", experiment.id));
-        let state = match (experiment.finished_at, is_measured(&experiment.id)) {
-            (_, true) => "in progress",
-            (Some(_), false) => "finished",
-            (None, false) => "unfinished",
-        };
+        let state = experiment_state(experiment, is_measured(&experiment.id));
         [
             (text_column("id"), id),
             (text_column("created"), to_the_minute(&experiment.created_at.to_string()).into()),
@@ -66,6 +73,7 @@ pub fn experiments_table(
             (text_column("name"), experiment.name.as_str().into()),
             (number_column("runs"), count(experiment.runs).into()),
             (text_column("state"), state.into()),
+            (text_column("verdict").optional(), verdict(&experiment.id).into()),
             (text_column("note"), Note::newest_line(&experiment.notes).unwrap_or_default().into()),
         ]
     })

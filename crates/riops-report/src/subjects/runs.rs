@@ -145,13 +145,22 @@ static COLUMNS: [RunColumn; 23] = [
     }),
 ];
 
-/// The columns about the measurement that have a value in one of these runs, with their titles.
-pub fn run_columns(runs: &[RunSummary]) -> Vec<(&'static str, &'static RunColumn)> {
+/// A column and its title above certain runs.
+pub type TitledColumn = (&'static str, &'static RunColumn);
+
+/// The columns about the measurement that have a value in one of these runs: those that differ, and those with a value that all
+/// runs have in common.
+pub fn run_columns(runs: &[RunSummary]) -> (Vec<TitledColumn>, Vec<TitledColumn>) {
     let has_response = runs.iter().any(|run| run.response_p99_us.is_some());
     let is_shown = |column: &&RunColumn| matches!(column.kind, Setup | Measured);
     let has_value = |column: &&RunColumn| runs.iter().any(|run| !column.text(run).is_empty());
     let shown = COLUMNS.iter().filter(is_shown).filter(has_value);
-    shown.map(|column| (column.title(has_response), column)).collect()
+    shown.map(|column| (column.title(has_response), column)).partition(|(_, column)| match runs {
+        [first, rest @ ..] if !rest.is_empty() && column.kind == Setup => {
+            rest.iter().any(|run| column.text(run) != column.text(first))
+        }
+        _ => true,
+    })
 }
 
 const RESPONSE_P99: &str = "response p99";

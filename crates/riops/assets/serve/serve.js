@@ -26,6 +26,22 @@
     show();
   }
 
+  // The runs of an experiment are below its row, and fold out.
+  function folds(form) {
+    for (const button of form.querySelectorAll("button.fold")) {
+      const runs = byId(button.getAttribute("aria-controls"));
+      const fold = isOpen => {
+        runs.hidden = !isOpen;
+        button.setAttribute("aria-expanded", isOpen);
+        button.textContent = isOpen ? "▾" : "▸";
+      };
+      button.hidden = false;
+      button.addEventListener("click", () => fold(runs.hidden));
+      // A ticked run stays visible after a step back.
+      fold(!!runs.querySelector("input:checked"));
+    }
+  }
+
   // The list of runs in progress.
   function listing(section) {
     const list = byId("live-runs");
@@ -154,7 +170,7 @@
 
   function start() {
     const [form, section, article] = ["compare", "live", "live-run"].map(byId);
-    if (form) comparison(form);
+    if (form) { comparison(form); folds(form); }
     if (section) listing(section);
     if (article) live(article);
   }

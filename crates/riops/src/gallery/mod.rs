@@ -11,7 +11,7 @@ use hosts::Hosts;
 use hosts::Kind::Written;
 use jiff::Timestamp;
 use minijinja::value::{Serde, Value};
-pub use of_store::{GalleryChoice, gallery_of_store};
+pub use of_store::{GalleryChoice, GalleryStep, gallery_of_store};
 use serde::Serialize;
 
 use crate::figure::Summary;

@@ -20,16 +20,25 @@ pub struct GalleryChoice<'a> {
     pub compared: &'a [[String; 2]],
 }
 
-/// Makes the site of these runs. `write` gets each file.
+/// A step of making a site.
+#[derive(Debug)]
+pub enum GalleryStep<'a> {
+    /// So many runs were read, of which the hosts are renamed on all pages.
+    Read(usize),
+    /// A file is complete.
+    File(&'a SiteFile),
+}
+
+/// Makes the site of these runs. `follow` gets each step.
 ///
 /// # Errors
-/// [`GalleryError`], or the error of `write`.
+/// [`GalleryError`], or the error of `follow`.
 pub fn gallery_of_store<E: From<GalleryError>>(
     store: &Store,
     runs: &[RunSummary],
     choice: &GalleryChoice<'_>,
     interrupt: &Interrupt,
-    write: &mut dyn FnMut(&SiteFile) -> Result<(), E>,
+    follow: &mut dyn FnMut(GalleryStep<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let failed = |error: StoreError| GalleryError::from(error);
     let mut gallery = Gallery::new(choice.title.to_owned(), choice.with_hosts);
@@ -39,9 +48,12 @@ pub fn gallery_of_store<E: From<GalleryError>>(
         compared
             .push([(a, store.select(a).map_err(failed)?), (b, store.select(b).map_err(failed)?)]);
     }
-    for run in runs {
+    for (position, run) in runs.iter().enumerate() {
+        stop_if_interrupted(interrupt)?;
         gallery.learn(&store.find(&run.id).map_err(failed)?)?;
+        follow(GalleryStep::Read(position + 1))?;
     }
+    let mut write = |file: &SiteFile| follow(GalleryStep::File(file));
     studies.iter().try_for_each(|study| gallery.learn_study(study))?;
     let of_compared = compared.iter().flatten().flat_map(|(_, records)| records);
     of_compared.into_iter().try_for_each(|record| gallery.learn(record))?;
@@ -71,13 +83,15 @@ pub fn gallery_of_store<E: From<GalleryError>>(
         }
     }
     for run in runs {
-        if interrupt.is_requested() {
-            return Err(GalleryError::Interrupted.into());
-        }
+        stop_if_interrupted(interrupt)?;
         let record = store.find(&run.id).map_err(failed)?;
-        gallery.run(record)?.iter().try_for_each(&mut *write)?;
+        gallery.run(record)?.iter().try_for_each(&mut write)?;
     }
     gallery.end()?.iter().try_for_each(write)
+}
+
+fn stop_if_interrupted(interrupt: &Interrupt) -> Result<(), GalleryError> {
+    if interrupt.is_requested() { Err(GalleryError::Interrupted) } else { Ok(()) }
 }
 
 /// Returns the experiments of these runs, newest first, with all their runs.

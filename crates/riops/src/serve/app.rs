@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, watch};
 use super::failure::{Answer, Failure};
 use super::stored::{Feed, Stored};
 use super::token::derived;
+use super::verdicts::Verdicts;
 use crate::report::{ASSETS, Asset, Delivery, Layout, Link, environment};
 
 /// Live views that are open at the same time, over all clients.
@@ -35,6 +36,7 @@ const JSON: (HeaderName, &str) = (header::CONTENT_TYPE, "application/json");
 /// The dashboard as its requests see it.
 pub(super) struct App {
     pub(super) stored: Stored,
+    pub(super) verdicts: Verdicts,
     pub(super) feed: Feed,
     /// Path or URL of the store, without a password.
     pub(super) location: String,

@@ -20,6 +20,7 @@ use super::metrics::require_token;
 use super::pages::{edit, history, list, live, stored};
 use super::stored::{Feed, OpenStore, Stored};
 use super::token::{Token, derived, random_text};
+use super::verdicts::Verdicts;
 use super::{api, server};
 use crate::host::Interrupt;
 use crate::store::live::LiveSource;
@@ -80,6 +81,7 @@ impl Dashboard {
         let (stop, stopped) = watch::channel(false);
         let app = Arc::new(App {
             stored: Stored::new(open),
+            verdicts: Verdicts::default(),
             feed: Feed::new(live),
             location,
             form_secret: allow_edit.then(|| derived(&secret, "form")),

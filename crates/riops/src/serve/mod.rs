@@ -17,6 +17,7 @@ mod query;
 mod server;
 mod stored;
 mod token;
+mod verdicts;
 
 pub use dashboard::{Dashboard, Settings};
 pub use error::ServeError;

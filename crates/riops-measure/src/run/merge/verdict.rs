@@ -53,7 +53,7 @@ impl<'a> Judge<'a> {
         for stage in &record.stages {
             let cpus = self.shares_host(part).then(|| record.client.machine.counted_cpus());
             let stage = without_clients(stage, &own, cpus);
-            let stage_warnings = warnings(&stage, &record.plan);
+            let stage_warnings = warnings(&stage, &record.plan, &record.client.machine);
             if self.merged.plan.strict {
                 for reason in strict_reasons(&stage, &record.plan, &stage_warnings) {
                     self.reason(agent, &reason);

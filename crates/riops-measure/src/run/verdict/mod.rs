@@ -132,7 +132,7 @@ impl Judge<'_> {
     /// Adds a stage with its warnings.
     fn add_stage(&mut self, stage: StageRecord, name: Option<&String>) {
         let plan = &self.record.plan;
-        let warnings = warnings(&stage, plan);
+        let warnings = warnings(&stage, plan, &self.record.client.machine);
         if plan.strict {
             self.add_reasons(name, strict_reasons(&stage, plan, &warnings));
         }

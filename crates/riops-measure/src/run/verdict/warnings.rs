@@ -4,7 +4,7 @@
 
 use crate::run::results::client::has_shared_loops;
 use riops_model::plan::Plan;
-use riops_model::record::{ClockStep, Record, StageRecord, Warning, WarningKind};
+use riops_model::record::{ClockStep, MachineFacts, Record, StageRecord, Warning, WarningKind};
 use riops_model::units::format::{count, duration_us, joined, number_of, rate};
 use riops_model::units::percent;
 
@@ -34,12 +34,16 @@ const SLOW_INTERVALS_MIN: usize = 3;
 const STALL_SHARE: f64 = 0.1;
 
 /// Returns the warnings about a stage.
-pub(in crate::run) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning> {
+pub(in crate::run) fn warnings(
+    stage: &StageRecord,
+    plan: &Plan,
+    machine: &MachineFacts,
+) -> Vec<Warning> {
     let candidates = [
         (WarningKind::Outage, outage(stage)),
         (WarningKind::Stalls, stalls(stage, plan)),
-        (WarningKind::ForeignCpu, foreign_cpu(stage)),
-        (WarningKind::StolenCpu, stolen_cpu(stage)),
+        (WarningKind::ForeignCpu, foreign_cpu(stage, machine)),
+        (WarningKind::StolenCpu, stolen_cpu(stage, machine)),
         (WarningKind::SlowProcessor, slow_processor(stage)),
         (WarningKind::ForeignSessions, foreign_sessions(stage)),
         (WarningKind::ForeignLocks, foreign_locks(stage)),
@@ -111,24 +115,25 @@ fn stalls(stage: &StageRecord, plan: &Plan) -> Option<String> {
     })
 }
 
-fn foreign_cpu(stage: &StageRecord) -> Option<String> {
+fn foreign_cpu(stage: &StageRecord, machine: &MachineFacts) -> Option<String> {
     let neighbors = stage.neighbors.as_ref()?;
     let is_relevant = |share: &f64| *share >= FOREIGN_SHARE;
     let share = neighbors.all_cpu_share().filter(is_relevant)?;
-    let unseen = neighbors.unseen_cpu_share.filter(is_relevant).map(percent);
+    let unseen = neighbors.unseen_cpu_share.filter(is_relevant);
+    let unseen = unseen.map(|share| machine.cpu_text(share));
     let unseen = unseen.map(|share| format!("{share} by processes that are not visible here"));
     let names = neighbors.processes.iter().take(3);
-    let names = names.map(|process| format!("{} {:.2} CPUs", process.name, process.cpus));
+    let names = names.map(|process| format!("{} {}", process.name, percent(process.cpus)));
     let names = names.chain(unseen).collect::<Vec<_>>().join(", ");
     let names = if names.is_empty() { "short-lived ones" } else { &names };
-    let share = percent(share);
-    Some(format!("other processes used {share} of the CPU of this machine: {names}"))
+    let used = machine.cpu_of_all_text(share);
+    Some(format!("other processes used {used} CPU of this machine: {names}"))
 }
 
-fn stolen_cpu(stage: &StageRecord) -> Option<String> {
+fn stolen_cpu(stage: &StageRecord, machine: &MachineFacts) -> Option<String> {
     let share = stage.neighbors.as_ref()?.steal_share.filter(|share| *share >= FOREIGN_SHARE)?;
-    let share = percent(share);
-    Some(format!("the hypervisor withheld {share} of the CPU of this machine (steal time)"))
+    let withheld = machine.cpu_of_all_text(share);
+    Some(format!("the hypervisor withheld {withheld} CPU of this machine (steal time)"))
 }
 
 /// The speed of the processor, compared with its speed in the first interval, which has the same load.
@@ -297,7 +302,8 @@ mod tests {
         let device = DeviceUse { name: "vda".to_owned(), read_mb_s: 100.0, ..DeviceUse::default() };
         stage.io = Some(IoRecord { device: Some(device), ..IoRecord::default() });
         change(&mut stage);
-        let warnings = warnings(&stage, &Plan::default());
+        let machine = MachineFacts { cpus: 2, ..MachineFacts::default() };
+        let warnings = warnings(&stage, &Plan::default(), &machine);
         warnings.into_iter().map(|warning| (warning.kind, warning.text)).collect()
     }
 
@@ -423,8 +429,8 @@ mod tests {
         let lines: Vec<_> =
             warnings.iter().map(|(kind, text)| format!("{kind:?}: {text}")).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        ForeignCpu: other processes used 48% of the CPU of this machine: stress 0.96 CPUs
-        StolenCpu: the hypervisor withheld 6.0% of the CPU of this machine (steal time)
+        ForeignCpu: other processes used 96% of 200% CPU of this machine: stress 96%
+        StolenCpu: the hypervisor withheld 12% of 200% CPU of this machine (steal time)
         ForeignSessions: 0.80 other sessions of the server were active on average: pgbench 0.80
         ForeignLocks: the sessions waited 30% of their time for locks of other sessions: psql (idle in transaction)
         ForeignIo: other processes caused 50% of the traffic of vda: 50.0 MB/s read, 0.0 MB/s written

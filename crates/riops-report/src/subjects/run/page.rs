@@ -16,7 +16,6 @@ use crate::chart::Chart;
 use crate::document::{Document, Findings};
 use crate::flame;
 use crate::form::Image;
-use crate::glossary::glossary_text;
 use crate::render::html::{Delivery, Layout, environment};
 use crate::render::markdown::{add_findings, escaped, row, table};
 use crate::render::png::{DrawingError, chart_png};
@@ -262,10 +261,7 @@ fn sessions(record: &Record, id: &str) -> Section {
 fn text(record: &Record, id: &str) -> Section {
     let details = |title: &str, text| Details { title: title.to_owned(), text, open: false };
     let text = run_text(record, &record.id.to_string(), TEXT_COLUMNS);
-    let texts = vec![
-        details("Output of the run in the terminal", text),
-        details("Terms", glossary_text(TEXT_COLUMNS)),
-    ];
+    let texts = vec![details("Output of the run in the terminal", text)];
     Section { texts, ..Section::new(id, "Text") }
 }
 

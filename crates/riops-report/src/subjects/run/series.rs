@@ -281,16 +281,17 @@ pub(super) fn of_probes(record: &Record, id: &str) -> Vec<Chart> {
         |point| point.t_s,
     );
     let percent = |share: Option<f64>| Some(share? * 100.0);
+    let cpus = record.client.machine.counted_cpus() as f64;
     let probes = record.stages.iter().find_map(|stage| stage.probes.as_ref());
     let first_us = probes.map_or(0.0, Sampled::first_work_us);
     let charts = [
         timeline.picked(
             "cpu",
-            "CPU and device utilization",
+            "CPU (100% is one CPU) and utilization of the device",
             linear("", Unit::Percent),
             &[
-                ("machine CPU", &|point| percent(point.machine_busy_share)),
-                ("server process (100% = one CPU)", &|point| percent(point.server_cpus)),
+                ("machine", &|point| percent(point.machine_busy_share.map(|share| share * cpus))),
+                ("server process", &|point| percent(point.server_cpus)),
                 ("device busy", &|point| percent(point.busy_share)),
                 ("CPU speed (100% = start)", &|point| {
                     percent(point.processor_work_us.map(|us| first_us / us))

@@ -150,7 +150,7 @@ fn warnings_and_wait_events_are_on_the_page() {
     let wait = WaitShare { event: "IO:WalSync".to_owned(), share: 0.625 };
     record.stages[0].probes = Some(Sampled { waits: vec![wait], looks: 50, ..Sampled::default() });
     let page = page(&[record]);
-    assert!(page.contains("<dt>DISTURBED</dt><dd>other processes used 48%"), "{page}");
+    assert!(page.contains("DISTURBED</a></dt><dd>other processes used 48%"), "{page}");
     assert!(page.contains("Wait events") && page.contains("IO:WalSync"), "{page}");
     assert!(page.contains("62%") || page.contains("63%"), "{page}");
 }

@@ -6,11 +6,13 @@ use serde::Serialize;
 use super::super::app::{Shared, layout};
 use super::super::failure::Answer;
 use super::super::query::{Filters, Query};
+use super::stored::is_of;
 use crate::plan::WorkPlan;
 use crate::record::LiveRun;
-use crate::report::{Badge, RunColumn, badge, run_columns};
-use crate::summary::RunSummary;
-use crate::units::format::{count, short_id, to_the_minute};
+use crate::report::{Badge, TitledColumn, badge, experiment_state, run_columns};
+use crate::study::tag;
+use crate::summary::{ExperimentSummary, RunSummary};
+use crate::units::format::{count, joined, number_of, short_id, to_the_minute};
 
 /// The values of `list.html`.
 #[derive(Serialize)]
@@ -22,12 +24,14 @@ struct List<'a> {
     is_filtered: bool,
     workloads: Vec<String>,
     columns: Vec<Column>,
-    runs: Vec<Row>,
+    groups: Vec<Group<'a>>,
     /// Position of the first and the last run of the page.
     first: usize,
     last: usize,
     /// Number of all runs that match.
     total: String,
+    /// The settings that all runs of the page have in common.
+    common: String,
     previous: Option<String>,
     next: Option<String>,
     can_edit: bool,
@@ -58,6 +62,24 @@ struct Row {
     cells: Vec<(String, bool)>,
 }
 
+/// Runs that follow each other in the list and belong to the same experiment, or one other run.
+#[derive(Serialize)]
+struct Group<'a> {
+    experiment: Option<&'a ExperimentRow>,
+    runs: Vec<Row>,
+}
+
+/// An experiment, whose runs fold out.
+#[derive(Serialize)]
+struct ExperimentRow {
+    id: String,
+    created: String,
+    title: String,
+    state: &'static str,
+    verdict: String,
+    runs: String,
+}
+
 /// A text with an address.
 #[derive(Serialize)]
 struct Linked {
@@ -70,11 +92,41 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
     let query = Query::parse(&query.unwrap_or_default());
     let filters = Filters::parse(&query)?;
     let filter = filters.filter.clone();
-    let (runs, total) =
-        app.stored.any(move |store| Ok((store.list(&filter)?, store.count(&filter)?))).await?;
+    // In another order, the runs of an experiment do not follow each other.
+    let folds = !filters.is_filtered() && filter.sort.column() == "started_at";
+    let evaluated = app.verdicts.clone();
+    let (runs, total, experiments, verdicts) = app
+        .stored
+        .any(move |store| {
+            let runs = store.list(&filter)?;
+            let is_shown = |experiment: &ExperimentSummary| {
+                runs.iter().any(|run| experiment_of(run) == Some(&*experiment.id))
+            };
+            let mut experiments = if folds { store.experiments()? } else { Vec::new() };
+            experiments.retain(is_shown);
+            let verdicts = evaluated.read(store, &experiments)?;
+            Ok((runs, store.count(&filter)?, experiments, verdicts))
+        })
+        .await?;
     let (runs, has_next) = Filters::of_page(runs);
     let live = app.feed.current().await;
-    let shown = run_columns(&runs);
+    let experiments = experiments.iter().map(|experiment| {
+        let id = experiment.id.to_string();
+        let is_measured = live.iter().any(|run| is_of(run, &id));
+        ExperimentRow {
+            created: to_the_minute(&experiment.created_at.to_string()),
+            title: format!("{} · {}", experiment.kind, experiment.name),
+            state: experiment_state(experiment, is_measured),
+            verdict: verdicts.get(&id).cloned().unwrap_or_default(),
+            runs: number_of(experiment.runs, "run"),
+            id,
+        }
+    });
+    let experiments: Vec<ExperimentRow> = experiments.collect();
+    let (shown, common) = run_columns(&runs);
+    let common = runs.first().map(|run| {
+        joined(common.iter().map(|(title, column)| format!("{title} {}", column.text(run))), " · ")
+    });
     let columns = [
         ("started (UTC)", "started_at", false),
         ("workload", "title", false),
@@ -96,13 +148,40 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
         first: filters.first(),
         last: filters.first() + runs.len().saturating_sub(1),
         total: count(total),
+        common: common.unwrap_or_default(),
         previous: (filters.page > 1).then(|| page(filters.page - 1)),
         next: has_next.then(|| page(filters.page + 1)),
-        runs: runs.iter().map(|run| row(run, &shown)).collect(),
+        groups: groups(&runs, &experiments, &shown),
         filters: &filters,
         can_edit: app.form_secret.is_some(),
     };
     app.page("list.html", layout("riops: runs", "/"), list)
+}
+
+/// Returns the runs below their experiments, in the order of the list.
+fn groups<'a>(
+    runs: &[RunSummary],
+    experiments: &'a [ExperimentRow],
+    columns: &[TitledColumn],
+) -> Vec<Group<'a>> {
+    let of_run = |run: &RunSummary| {
+        let id = experiment_of(run)?;
+        experiments.iter().find(|experiment| experiment.id == id)
+    };
+    let is_same = |run: &RunSummary, next: &RunSummary| {
+        of_run(run).is_some() && experiment_of(run) == experiment_of(next)
+    };
+    let group = |runs: &[RunSummary]| {
+        let experiment = runs.first().and_then(of_run);
+        let row = |run| row(run, columns, experiment.is_some());
+        Group { experiment, runs: runs.iter().map(row).collect() }
+    };
+    runs.chunk_by(is_same).map(group).collect()
+}
+
+/// Returns the id of the experiment of a run.
+fn experiment_of(run: &RunSummary) -> Option<&str> {
+    run.tags.get(tag::EXPERIMENT).map(String::as_str)
 }
 
 /// Returns the head of a column: a second click reverses the order.
@@ -133,20 +212,23 @@ fn column(
     }
 }
 
-fn row(run: &RunSummary, columns: &[(&str, &RunColumn)]) -> Row {
+fn row(run: &RunSummary, columns: &[TitledColumn], is_folded: bool) -> Row {
     let linked = |name: &str, value: &str| Linked {
         text: value.to_owned(),
         href: Query::default().with(name, value).after("/"),
     };
     let tag = |(key, value): (&String, &String)| linked("tag", &format!("{key}={value}"));
+    // The row of its experiment has the name and the id.
+    let own_label = run.label.as_deref().filter(|_| !is_folded);
+    let own_tags = run.tags.iter().filter(|(key, _)| !is_folded || *key != tag::EXPERIMENT);
     Row {
         id: run.id.clone(),
         short: short_id(&run.id).to_owned(),
         started: to_the_minute(&run.started_at),
         title: run.title.clone(),
         badge: badge(run.validity(), &run.status, run.marks.as_deref().unwrap_or_default()),
-        label: run.label.as_deref().map(|label| linked("label", label)),
-        tags: run.tags.iter().map(tag).collect(),
+        label: own_label.map(|label| linked("label", label)),
+        tags: own_tags.map(tag).collect(),
         cells: columns.iter().map(|(_, column)| (column.text(run), column.is_number)).collect(),
     }
 }

@@ -95,16 +95,26 @@ struct List {
 }
 
 /// Whether a run in progress belongs to the experiment with this id.
-fn is_of(run: &LiveRun, id: &str) -> bool {
+pub(super) fn is_of(run: &LiveRun, id: &str) -> bool {
     run.tags.get(tag::EXPERIMENT).is_some_and(|experiment| experiment == id)
 }
 
 /// The list of experiments.
 pub(in crate::serve) async fn experiments(State(app): Shared) -> Answer {
-    let experiments = app.stored.any(|store| Ok(store.experiments()?)).await?;
+    let evaluated = app.verdicts.clone();
+    let (experiments, verdicts) = app
+        .stored
+        .any(move |store| {
+            let experiments = store.experiments()?;
+            let verdicts = evaluated.read(store, &experiments)?;
+            Ok((experiments, verdicts))
+        })
+        .await?;
     let live = app.feed.current().await;
     let is_measured = |id: &str| live.iter().any(|run| is_of(run, id));
-    let table = (!experiments.is_empty()).then(|| experiments_table(&experiments, is_measured));
+    let verdict = |id: &str| verdicts.get(id).cloned().unwrap_or_default();
+    let table =
+        (!experiments.is_empty()).then(|| experiments_table(&experiments, is_measured, verdict));
     app.page("experiments.html", layout("riops: experiments", "/experiments"), List { table })
 }
 

@@ -1,31 +1,60 @@
 //! The terms that riops uses. The table in docs/glossary.md is the source.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
-use super::render::fill::{columns, fill};
+use serde::Serialize;
+
+use super::fill::{columns, fill};
 use riops_model::units::text::nearest;
 
-const PAGE: &str = include_str!("../assets/glossary.md");
+const PAGE: &str = include_str!("../../assets/glossary.md");
 /// Columns between a term and its meaning.
 const GAP: usize = 2;
 const INDENT: usize = 2;
 
 /// A term and its meaning, without links.
-struct Term {
+#[derive(Serialize)]
+pub(crate) struct Term {
+    /// Its anchor on a page.
+    id: String,
     name: &'static str,
     meaning: String,
     /// A line of output with the term, or a command, and what it says.
     example: String,
 }
 
-fn terms() -> Vec<Term> {
+/// The terms in the order of the page.
+pub(crate) fn terms() -> &'static [Term] {
+    static TERMS: LazyLock<Vec<Term>> = LazyLock::new(read_terms);
+    &TERMS
+}
+
+/// Returns the anchor of the term with this name; `None` if it is no term.
+pub(crate) fn anchor(word: &str) -> Option<&'static str> {
+    let word = word.to_lowercase();
+    let term = terms().iter().find(|term| term.names().any(|name| name == word));
+    term.map(|term| term.id.as_str())
+}
+
+impl Term {
+    /// Its names in lower case. One entry may have several: `RIOPS, LIOPS`.
+    fn names(&self) -> impl Iterator<Item = String> {
+        self.name.split(", ").map(str::to_lowercase)
+    }
+}
+
+fn read_terms() -> Vec<Term> {
     let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     // After the header and the line below it.
     let terms = rows.skip(2).filter_map(|row| {
         let (name, rest) = row.split_once(" | ")?;
         let (meaning, example) = rest.split_once(" | ")?;
         let [meaning, example] = [meaning, example].map(without_links);
-        Some(Term { name, meaning, example })
+        let words = name.split(|letter: char| !letter.is_alphanumeric());
+        let words: Vec<String> =
+            words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
+        Some(Term { id: format!("term-{}", words.join("-")), name, meaning, example })
     });
     terms.collect()
 }
@@ -36,11 +65,8 @@ fn terms() -> Vec<Term> {
 /// The most similar terms, if there is no such term.
 pub fn explanation(word: &str, width: usize) -> Result<String, Option<&'static str>> {
     let (terms, word) = (terms(), word.to_lowercase());
-    // One entry may have several names: `RIOPS, LIOPS`.
-    let names = |term: &Term| term.name.split(", ").map(str::to_lowercase).collect::<Vec<_>>();
-    let exact = terms.iter().filter(|term| names(term).contains(&word));
-    let similar =
-        terms.iter().filter(|term| names(term).iter().any(|name| name.starts_with(&word)));
+    let exact = terms.iter().filter(|term| term.names().any(|name| name == word));
+    let similar = terms.iter().filter(|term| term.names().any(|name| name.starts_with(&word)));
     let mut text = String::new();
     for term in exact.chain(similar).take(1) {
         let _ = writeln!(text, "{}", term.name);
@@ -72,7 +98,7 @@ pub fn glossary_text(width: usize) -> String {
     let widest = terms.iter().map(|term| columns(term.name)).max().unwrap_or_default();
     let indent = INDENT + widest + GAP;
     let mut text = String::new();
-    for Term { name, meaning, .. } in &terms {
+    for Term { name, meaning, .. } in terms {
         for (position, line) in fill(meaning, width.saturating_sub(indent)).iter().enumerate() {
             let name = if position == 0 { name } else { "" };
             let _ = writeln!(text, "{:INDENT$}{name:<widest$}{:GAP$}{line}", "", "");
@@ -100,6 +126,12 @@ mod tests {
         let figure = "a number that riops shows, stores and compares (catalog)";
         assert_eq!(meaning("figure"), Some(figure));
         assert!(terms.len() > 30, "{}", terms.len());
+        let ids: std::collections::BTreeSet<_> = terms.iter().map(|term| &term.id).collect();
+        assert_eq!(ids.len(), terms.len());
+        assert_eq!(
+            (anchor("disturbed"), anchor("Disturbed!")),
+            (Some("term-disturbed-disturbed"), None)
+        );
         let text = glossary_text(60);
         assert!(text.contains("\n  LIOPS   "), "{text}");
         assert!(text.lines().all(|line| columns(line) <= 60), "{text}");
