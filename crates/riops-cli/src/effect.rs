@@ -12,7 +12,7 @@ use riops::plan::{OltpRun, OltpTest, WorkPlan};
 use riops::report;
 use riops::server::ConnInfo;
 
-use crate::args::sweep::SINGLE_RUN_ONLY;
+use crate::args::cells::SINGLE_RUN_ONLY;
 use crate::options::{OptionNames, Origin, Values, settable, variable};
 use crate::scan::CommandLine;
 
@@ -86,8 +86,9 @@ const RULES: &[Rule] = &[
         options: &SINGLE_RUN_ONLY,
         sources: Sources::All,
         reason: |set| {
-            let is_sweep = set.is_command("sweep") && set.path.len() > 1;
-            (is_sweep || set.is_cell).then(|| "an experiment has several runs".to_owned())
+            let is_experiment = set.is_command("sweep") || set.is_command("ab");
+            (is_experiment && set.path.len() > 1 || set.is_cell)
+                .then(|| "an experiment has several runs".to_owned())
         },
     },
     Rule {
@@ -123,7 +124,7 @@ const RULES: &[Rule] = &[
                 return Some("it belongs to the command line, not to a cell".to_owned());
             }
             let is_sweep = set.is_command("sweep");
-            if set.source("repeat").is_some() && !is_sweep {
+            if set.source("repeat").is_some() && !is_sweep && !set.is_command("ab") {
                 return Some("--repeat prints a line for each run".to_owned());
             }
             if set.source("dry-run").is_some() && (is_sweep || set.is_command("ab")) {
@@ -141,6 +142,23 @@ const RULES: &[Rule] = &[
         sources: Sources::NotEnvironment,
         reason: |set| {
             set.source("metrics-listen").is_none().then(|| "it requires --metrics-listen".into())
+        },
+    },
+    Rule {
+        options: &["repeat"],
+        sources: Sources::NotEnvironment,
+        reason: |set| {
+            let reason = "an A/B test ends when its result is certain: use --rounds-max";
+            set.is_command("ab").then(|| reason.to_owned())
+        },
+    },
+    Rule {
+        options: &["restart", "trust"],
+        sources: Sources::NotEnvironment,
+        reason: |set| {
+            let has_settings = !set.values("setting").is_empty();
+            (set.is_command("run") && set.path.len() > 1 && !has_settings)
+                .then(|| "no --setting changes the server".to_owned())
         },
     },
     Rule {
@@ -220,7 +238,8 @@ const RULES: &[Rule] = &[
         options: &["server-port", "server-set"],
         sources: Sources::Typed,
         reason: |set| {
-            (set.is_command("server") && set.path != ["server", "start"])
+            let starts = [["server", "start"], ["server", "restore"]];
+            (set.is_command("server") && !starts.iter().any(|path| set.path == path))
                 .then(|| "only a start of the server sets it".into())
         },
     },
@@ -348,7 +367,7 @@ impl SetOptions<'_> {
 
     /// Fails for a typed option of the workload `oltp` that its test does not use. The environment serves several tests.
     fn require_options_of_test(&self) -> Result<(), String> {
-        if !matches!(self.path, ["run" | "sweep", "oltp"]) {
+        if !matches!(self.path, ["run" | "sweep" | "ab", "oltp"]) {
             return Ok(());
         }
         let named = |id| self.matches.try_get_one::<OltpTest>(id).ok().flatten().copied();

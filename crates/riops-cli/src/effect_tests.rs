@@ -8,7 +8,7 @@ use clap::{ArgAction, Args, Command};
 use riops::plan::{Plan, Trust, WorkPlan};
 
 use super::*;
-use crate::args::{GraphOptions, ResultOptions, TargetOptions};
+use crate::args::{ChangeOptions, GraphOptions, ResultOptions, TargetOptions, TrustOption};
 use crate::settings::parse_words;
 
 /// Options without which a switch is refused.
@@ -37,7 +37,7 @@ fn sample(workload: &str, arg: &Arg) -> Vec<String> {
         "random-points" => &["3", "--test=random-points"],
         "number-of-ranges" | "delta" => &["3", "--test=random-ranges"],
         "test" => &["read-only"],
-        "tag" | "define" => &["a=1"],
+        "tag" | "define" | "setting" => &["a=1"],
         "fact" => &["vcpu=8"],
         "probe" | "count" => &["a=select 1"],
         "prometheus" => &["http://127.0.0.1:9"],
@@ -100,6 +100,7 @@ const CHECKED_ELSEWHERE: [&str; 4] = ["file", "for", "command", "total-rows"];
 fn is_of_command(long: &str) -> bool {
     let command = TargetOptions::augment_args(Command::new("run"));
     let command = GraphOptions::augment_args(ResultOptions::augment_args(command));
+    let command = TrustOption::augment_args(ChangeOptions::augment_args(command));
     command.get_arguments().any(|arg| arg.get_long() == Some(long)) || long == "session-detail"
 }
 

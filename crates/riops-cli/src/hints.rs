@@ -54,10 +54,11 @@ impl Given {
         match (words.next(), words.next()) {
             (Some("riops"), Some("prepare" | "warm" | "cleanup")) => [&self.server, ""],
             (Some("riops"), Some("run" | "verify" | "doctor")) => [&self.server, &self.store],
-            (Some("riops"), Some("server")) if words.next() == Some("start") => {
-                [&self.embedded, ""]
-            }
-            (Some("riops"), Some("server")) => [&self.embedded_home, ""],
+            (Some("riops"), Some("server")) => match words.next() {
+                Some("start") => [&self.embedded, ""],
+                Some("restore") => [&self.server, ""],
+                _ => [&self.embedded_home, ""],
+            },
             (Some("riops"), Some("runs" | "report" | "compare" | "serve")) => ["", &self.store],
             _ => [""; 2],
         }

@@ -33,7 +33,7 @@ const OTHER_VARIABLES: [&str; 5] =
     ["RIOPS_BINARY", "RIOPS_TEST_ALL", "RIOPS_WRITE_SCRIPTS", PGBENCH_CONNECTION, SYSBENCH_VERSION];
 
 /// The commands whose subcommands are workloads.
-const OF_WORKLOADS: [&str; 6] = ["prepare", "run", "sweep", "verify", "warm", "cleanup"];
+const OF_WORKLOADS: [&str; 7] = ["prepare", "run", "sweep", "ab", "verify", "warm", "cleanup"];
 /// The workload whose dataset the workload `point` uses.
 const DATASET_OF_POINT: &str = "load";
 

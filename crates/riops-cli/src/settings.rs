@@ -19,9 +19,11 @@ use riops::study::names_program_or_file;
 use riops::units::secret::redacted;
 use riops::units::text::{lines, shell_word};
 
+use crate::args::cells::SINGLE_RUN_ONLY;
 use crate::args::groups::FIRST_STEPS;
-use crate::args::sweep::SINGLE_RUN_ONLY;
-use crate::args::{Arguments, ExperimentOptions, StoreOptions, TYPED_ONLY, TargetOptions};
+use crate::args::{
+    Arguments, ExperimentOptions, StoreOptions, TYPED_ONLY, TargetOptions, TestOptions,
+};
 use crate::effect::{WithoutEffect, require_effect};
 use crate::failure::{ErrorForm, FAILED, USAGE};
 use crate::given::given;
@@ -167,19 +169,23 @@ fn run_words(line: &CommandLine) -> Vec<String> {
     words.iter().skip(1).map(|word| shell_word(&word.to_string_lossy())).collect()
 }
 
-/// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD`: the command line without the options of
-/// the experiment. Empty for other commands.
+/// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD` and `riops ab WORKLOAD`: the command line without
+/// the options of the experiment. Empty for other commands.
 fn cell_words(line: &CommandLine) -> Vec<OsString> {
-    let ["sweep", _workload, ..] = line.subcommands().as_slice() else {
-        return Vec::new();
+    let subcommands = line.subcommands();
+    let (experiment, own) = match subcommands.as_slice() {
+        ["sweep", _workload, ..] => {
+            ("sweep", ExperimentOptions::augment_args(Command::new("sweep")))
+        }
+        ["ab", _workload, ..] => ("ab", TestOptions::augment_args(Command::new("ab"))),
+        _ => return Vec::new(),
     };
-    let own = ExperimentOptions::augment_args(Command::new("sweep"));
     let own = OptionNames::of_one(&own);
     // An experiment stores one record per run and prints none.
     let is_removed =
         |long: &str| own.contains(long) || ["repeat", "output", "details"].contains(&long);
     let mut words = line.without(is_removed);
-    if let Some(word) = words.iter_mut().find(|word| *word == "sweep") {
+    if let Some(word) = words.iter_mut().find(|word| *word == experiment) {
         *word = "run".into();
     }
     words
@@ -312,7 +318,7 @@ fn commands_with(root: &Command, name: &str) -> Option<String> {
 /// Fails for an option between `run` and the workload. It belongs to --plan, and the workload would ignore it.
 /// clap's setting for this (`args_conflicts_with_subcommands`) would also reject global options.
 fn require_no_misplaced_option(command: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
-    let Some((name @ ("run" | "sweep"), run)) = matches.subcommand() else {
+    let Some((name @ ("run" | "sweep" | "ab"), run)) = matches.subcommand() else {
         return Ok(());
     };
     let Some((workload, _)) = run.subcommand() else {

@@ -6,7 +6,7 @@ use clap::{Arg, Command};
 const SHORT: [(&str, &str); 21] = [
     ("run", "plan prepare dump-plan output repeat database"),
     ("sweep", "resume list axis repeat find-saturation set dry-run output database"),
-    ("ab", "trust resume set rounds-max dry-run output database"),
+    ("ab", "vary trust resume set rounds-max dry-run output database"),
     ("gallery", "label tag fact since compare title with-hosts store"),
     ("gate", "base head build trust exit-code output database"),
     ("bisect", "good bad build trust output database"),
@@ -45,14 +45,16 @@ pub(crate) fn shortened(command: Command) -> Command {
             "" => shorten(outer, path, shown),
             _ => outer.mut_subcommand(inner, |inner| shorten(inner, path, shown)),
         });
-        // A sweep has the options of its workload.
+        // Experiments have the options of their workload.
         if outer != "run" || inner.is_empty() {
             return command;
         }
-        let (path, shown) =
-            (format!("sweep {inner}"), format!("axis repeat find-saturation {shown}"));
-        command.mut_subcommand("sweep", |sweep| {
-            sweep.mut_subcommand(inner, |inner| shorten(inner, &path, &shown))
+        let own = [("sweep", "axis repeat find-saturation"), ("ab", "vary rounds-max restart")];
+        own.into_iter().fold(command, |command, (experiment, own)| {
+            let (path, shown) = (format!("{experiment} {inner}"), format!("{own} {shown}"));
+            command.mut_subcommand(experiment, |outer| {
+                outer.mut_subcommand(inner, |inner| shorten(inner, &path, &shown))
+            })
         })
     })
 }

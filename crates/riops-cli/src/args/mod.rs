@@ -1,6 +1,7 @@
 //! The command line as typed. Options that are not given stay `None`, because the plan owns the defaults.
 
 mod cbc;
+pub(crate) mod cells;
 mod compare;
 pub(crate) mod fleet;
 pub(crate) mod gate;
@@ -45,10 +46,10 @@ pub(crate) use runs::{
 };
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use shared::{
-    EmbeddedOptions, PrepareOf, PrepareOptions, PrepareWorkload, StoreOptions, TargetOptions,
-    TrustOption,
+    ChangeOptions, EmbeddedOptions, PrepareOf, PrepareOptions, PrepareWorkload, StoreOptions,
+    TargetOptions, TrustOption,
 };
-pub(crate) use sweep::{Ab, ExperimentOptions, Sweep};
+pub(crate) use sweep::{Ab, ExperimentOptions, Sweep, TestOptions};
 
 /// Benchmark PostgreSQL-compatible databases
 #[derive(Debug, Parser)]
@@ -159,7 +160,12 @@ fn derived_command() -> clap::Command {
                     inner.mut_arg("output", |output| output::of_run(&workload, output))
                 })
             });
-            command.mut_subcommand("sweep", |sweep| sweep.mut_subcommand(workload, sweep::adapted))
+            ["sweep", "ab"].into_iter().fold(command, |command, experiment| {
+                let adapted = |inner| cells::adapted(experiment, inner);
+                command.mut_subcommand(experiment, |outer| {
+                    outer.mut_subcommand(workload.clone(), adapted)
+                })
+            })
         });
     groups::grouped(full_command)
 }
@@ -294,11 +300,11 @@ macro_rules! workloads {
         }
 
         #[derive(Debug, Subcommand)]
-        pub(crate) enum SweepWorkload { $($(#[$of_sweep])* $workload(Box<sweep::SweepOf<$options>>),)+ }
+        pub(crate) enum WorkloadOf<E: Args> { $($(#[$of_sweep])* $workload(Box<cells::ExperimentOf<E, $options>>),)+ }
 
-        impl SweepWorkload {
+        impl<E: Args> WorkloadOf<E> {
             /// The options of the experiment and of the workload.
-            pub(crate) fn options(&self) -> (&ExperimentOptions, &dyn RunWorkload) {
+            pub(crate) fn options(&self) -> (&E, &dyn RunWorkload) {
                 match self { $(Self::$workload(options) => (&options.experiment, &options.run),)+ }
             }
         }
@@ -594,6 +600,13 @@ pub(crate) enum Server {
         /// Arguments for psql, after --
         #[arg(last = true)]
         arguments: Vec<OsString>,
+    },
+    /// Restore the settings of any server that a killed riops left changed
+    Restore {
+        #[command(flatten)]
+        target: TargetOptions,
+        #[command(flatten)]
+        changes: ChangeOptions,
     },
     /// Stop the server and delete all its data
     Reset {

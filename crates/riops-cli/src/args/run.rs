@@ -13,6 +13,7 @@ use riops::plan::{
 use riops::record::Record;
 use riops::report::Scale;
 use riops::serve::ListenAddress;
+use riops::server::Changes;
 use riops::session::Repeats;
 use riops::units::{Count, Span, UnitError};
 
@@ -22,7 +23,9 @@ use super::parsers::{
     OrDefault, Switch, choice, name_of, parse_pair, parse_png, parse_threshold,
     parse_time_with_unit,
 };
-use super::shared::{PrepareFirst, SeedOptions, StoreOptions, TargetOptions, TrustOption};
+use super::shared::{
+    ChangeOptions, PrepareFirst, SeedOptions, StoreOptions, TargetOptions, TrustOption,
+};
 use crate::failure::refuse;
 
 /// The options of one workload of `riops run`.
@@ -44,6 +47,7 @@ pub(crate) struct CommandOptions<'a> {
     pub(crate) keep: &'a ResultOptions,
     pub(crate) graph_options: &'a GraphOptions,
     pub(crate) target: &'a TargetOptions,
+    pub(crate) changes: Changes,
     /// The file for the table of the sessions.
     pub(crate) session_detail: Option<&'a Path>,
     /// The stored run that is repeated.
@@ -56,7 +60,8 @@ impl<'a> CommandOptions<'a> {
         graph_options: &'a GraphOptions,
         target: &'a TargetOptions,
     ) -> Self {
-        Self { keep, graph_options, target, session_detail: None, before: None }
+        let changes = Changes::default();
+        Self { keep, graph_options, target, changes, session_detail: None, before: None }
     }
 }
 
@@ -102,6 +107,14 @@ pub(crate) struct RunOptions {
     no_verify: bool,
     #[command(flatten)]
     record: RecordOptions,
+    /// Setting of the server during the run: of the sessions where they may set it, otherwise of the whole server,
+    /// which gets back its value afterwards (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Server", value_parser = parse_pair)]
+    setting: Vec<(String, String)>,
+    #[command(flatten)]
+    changes: ChangeOptions,
+    #[command(flatten)]
+    trust: TrustOption,
     #[command(flatten)]
     pub(crate) keep: ResultOptions,
     #[arg(
@@ -127,7 +140,8 @@ pub(crate) struct RunOptions {
 
 impl RunOptions {
     pub(crate) fn with<'a>(&'a self, target: &'a TargetOptions) -> CommandOptions<'a> {
-        CommandOptions::new(&self.keep, &self.graph_options, target)
+        let changes = self.changes.changes(self.trust);
+        CommandOptions { changes, ..CommandOptions::new(&self.keep, &self.graph_options, target) }
     }
 
     /// Returns a plan with the options that all workloads share.
@@ -145,6 +159,7 @@ impl RunOptions {
             stop,
             spread: self.spread.clone(),
             nodes: self.nodes,
+            settings: self.setting.iter().cloned().collect(),
             rebalance: self.rebalance,
             metrics_port: self.metrics_port,
             percentile: self.percentile,
@@ -231,6 +246,8 @@ impl RecordOptions {
 pub(crate) struct PlanOptions {
     #[command(flatten)]
     pub(crate) trust: TrustOption,
+    #[command(flatten)]
+    pub(crate) changes: ChangeOptions,
     #[command(flatten)]
     pub(crate) prepare: PrepareFirst,
     #[command(flatten)]

@@ -10,6 +10,7 @@ use riops::plan::{
     Caches, DatasetPlan, Distribution, LoadDataset, Parameters, Plan, PreparePolicy,
 };
 use riops::run::Prepare;
+use riops::server::Changes;
 use riops::server::conninfo::ConnInfoError;
 use riops::store::{StoreLocation, default_path};
 use riops::units::Span;
@@ -88,9 +89,24 @@ impl StoreOptions {
 /// Permission for what is only data
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct TrustOption {
-    /// Allow the commands, programs, SQL expressions and files that a plan, stored run or experiment names
+    /// Allow the commands, programs, SQL expressions and files that a plan, stored run or experiment names, and changes of
+    /// settings of a server that others use
     #[arg(long)]
     pub(crate) trust: bool,
+}
+
+/// How settings of the server may be changed
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ChangeOptions {
+    /// Command that restarts the server, for settings that take effect when it starts
+    #[arg(long, value_name = "COMMAND", help_heading = "Server")]
+    pub(crate) restart: Option<String>,
+}
+
+impl ChangeOptions {
+    pub(crate) fn changes(&self, trust: TrustOption) -> Changes {
+        Changes { restart: self.restart.clone(), of_shared: trust.trust }
+    }
 }
 
 /// Returns the values of a parameter in the stages of a run: a list is stored only if it has several.

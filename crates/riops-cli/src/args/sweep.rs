@@ -6,16 +6,14 @@ use clap::{Args, Subcommand};
 use riops::study::{Order, Reset, Search};
 use riops::units::Span;
 
-use super::SweepWorkload;
+use super::WorkloadOf;
+use super::cells::REPEATS;
 use super::compare::{Share, parse_share};
 use super::fleet::FleetOptions;
 use super::output::{AnswerOptions, Forms, OutputOptions, STUDY};
 use super::parsers::{OrDefault, choice, parse_pair};
 use super::runs::NoteOptions;
-use super::shared::{StoreOptions, TargetOptions, TrustOption};
-
-/// Runs of each cell without `--repeat`: the smallest number with which a difference can be shown at 5%.
-pub(crate) const REPEATS: u32 = 6;
+use super::shared::{ChangeOptions, StoreOptions, TargetOptions, TrustOption};
 
 /// Measure all combinations of options, or find the saturation point
 #[derive(Debug, Args)]
@@ -26,7 +24,7 @@ pub(crate) const REPEATS: u32 = 6;
 )]
 pub(crate) struct Sweep {
     #[command(subcommand)]
-    pub(crate) workload: Option<SweepWorkload>,
+    pub(crate) workload: Option<WorkloadOf<ExperimentOptions>>,
     /// Experiment file, or name of a ready experiment; further options override the file
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
@@ -36,6 +34,8 @@ pub(crate) struct Sweep {
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) trust: TrustOption,
+    #[command(flatten)]
+    pub(crate) changes: ChangeOptions,
     #[command(flatten)]
     pub(crate) own: OwnOptions,
     #[command(flatten)]
@@ -100,6 +100,7 @@ pub(crate) struct OwnOptions {
 const EXAMPLES: &str = "\
 Examples:
   riops sweep rows --axis sessions=1,2,4,8 --axis batch=10,100
+  riops sweep rows --axis set.work_mem=4MB,64MB,1GB
   riops sweep rows --axis server-set=shared_buffers=128MB,shared_buffers=2GB
   riops sweep oltp read-only --find-saturation sessions --threshold 'p99<20ms'
   riops sweep ybio-batch-size --dry-run
@@ -109,7 +110,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Experiment")]
 pub(crate) struct ExperimentOptions {
-    /// Option of riops run and its values (repeatable)
+    /// Option of riops run, or set.NAME for a setting of the server, and its values (repeatable)
     #[arg(long, value_name = "NAME=VALUE,…", value_parser = parse_pair)]
     pub(crate) axis: Vec<(String, String)>,
     /// Order of the runs; interleaved: rounds with one run of each cell in random order
@@ -161,63 +162,46 @@ pub(crate) struct ConditionOptions {
     pub(crate) time_limit: Option<Span>,
 }
 
-/// Options of `riops run` that show or store a single run, and have no meaning for an experiment.
-pub(crate) const SINGLE_RUN_ONLY: [&str; 15] = [
-    "dump-plan",
-    "no-store",
-    "note",
-    "settle",
-    "graph",
-    "graph-scale",
-    "session-detail",
-    "print-histogram",
-    "histogram-buckets",
-    "metrics-listen",
-    "metrics-token",
-    "metrics-token-file",
-    "metrics-push",
-    "metrics-push-token-file",
-    "interval-json",
-];
-
-/// Adapts the options of a workload of `riops run` to an experiment.
-pub(super) fn adapted(command: clap::Command) -> clap::Command {
-    let command = command
-        .mut_arg("repeat", |arg| arg.help("Runs of each cell").or_default(REPEATS))
-        .mut_arg("output", |arg| arg.value_parser(Forms::new(STUDY)));
-    command.mut_args(|arg| {
-        let is_hidden = arg.get_long().is_some_and(|long| SINGLE_RUN_ONLY.contains(&long));
-        arg.hide(is_hidden)
-    })
-}
-
-/// A workload and its options, and the experiment.
+/// What an A/B test compares, and under which conditions
 #[derive(Debug, Args)]
-pub(crate) struct SweepOf<T: Args> {
+#[command(next_help_heading = "Experiment")]
+pub(crate) struct TestOptions {
+    /// Option of riops run or setting of the server, and its values in A and in B
+    #[arg(long, value_name = "NAME=A,B", value_parser = parse_pair)]
+    pub(crate) vary: Option<(String, String)>,
+    /// Maximum number of rounds, each with two runs of both variants
+    #[arg(long, alias = "blocks-max", value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(4..=100))]
+    pub(crate) rounds_max: u32,
+    /// Smallest relevant difference [default: 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
+    pub(crate) effect: Option<Share>,
     #[command(flatten)]
-    pub(crate) experiment: ExperimentOptions,
-    #[command(flatten)]
-    pub(crate) run: T,
+    pub(crate) conditions: ConditionOptions,
+    /// Print the cells and the estimated time, without running anything
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// Compare two variants, and stop as soon as the result is certain
 #[derive(Debug, Args)]
 #[command(
     after_help = AB_EXAMPLES,
-    mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED).conflicts_with("rounds_max")),
+    mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED).conflicts_with_all(["rounds_max", "vary"])),
     mut_arg("output", |arg| arg.value_parser(Forms::new(STUDY)))
 )]
 pub(crate) struct Ab {
+    #[command(subcommand)]
+    pub(crate) workload: Option<WorkloadOf<TestOptions>>,
     /// File with the workload and the options of variant A, as for --config; without B an experiment with two cells
-    #[arg(required_unless_present = "resume")]
     pub(crate) a: Option<PathBuf>,
     /// The same for variant B, which is judged relative to A
     pub(crate) b: Option<PathBuf>,
-    /// Maximum number of rounds, each with two runs of both variants
-    #[arg(long, alias = "blocks-max", value_name = "N", help_heading = "Experiment", default_value = "10", value_parser = clap::value_parser!(u32).range(4..=100))]
-    pub(crate) rounds_max: u32,
+    #[command(flatten)]
+    pub(crate) test: TestOptions,
     #[command(flatten)]
     pub(crate) trust: TrustOption,
+    #[command(flatten)]
+    pub(crate) changes: ChangeOptions,
     #[command(flatten)]
     pub(crate) resume: ResumeOptions,
     /// Replace an option of both files (repeatable)
@@ -226,14 +210,6 @@ pub(crate) struct Ab {
     /// Random seed of the order and of the keys [default: from the operating system]
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub(crate) seed: Option<u64>,
-    /// Smallest relevant difference [default: 2%]
-    #[arg(long, value_name = "PERCENT", help_heading = "Experiment", value_parser = parse_share)]
-    pub(crate) effect: Option<Share>,
-    #[command(flatten)]
-    pub(crate) conditions: ConditionOptions,
-    /// Print the cells and the estimated time, without running anything
-    #[arg(long, help_heading = "Experiment")]
-    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) answer: AnswerOptions,
     #[command(flatten)]
@@ -290,7 +266,9 @@ pub(crate) struct RemoveExperiment {
 }
 
 const AB_EXAMPLES: &str = "\
-Example:
+Examples:
+  riops ab rows --update-percent 100 --vary synchronous_commit=on,off
+  riops ab oltp read-only --vary sessions=8,16
   printf 'workload = \"rows\"\\nserver-set = \"shared_buffers=128MB\"\\n' > a.toml
   printf 'workload = \"rows\"\\nserver-set = \"shared_buffers=2GB\"\\n' > b.toml
   riops ab a.toml b.toml --set duration=5s";

@@ -9,6 +9,7 @@ use riops::dataset::Registry;
 use riops::engine::calibrate;
 use riops::probe::disk::{DiskError, measure};
 use riops::probe::{Place, cpu, perf};
+use riops::record::diagnosis::{Finding, Level};
 use riops::report::{self, Lines, Rendered, document_text, findings_text};
 use riops::server::examine::examine;
 use riops::server::facts::server_facts;
@@ -59,6 +60,12 @@ pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     let place = local_server(&mut connection)?.filter(|_| is_local);
     let place = place.map_or(Place::Unknown, |server| Place::Here(server.process));
     diagnosis.findings.push(perf::finding(place, diagnosis.server.compiler_flags.as_deref()));
+    let left = riops::run::settings_warning(&mut connection)?;
+    diagnosis.findings.extend(left.map(|text| Finding {
+        level: Level::Warning,
+        about: "settings".to_owned(),
+        text: ui.given().complete(&text),
+    }));
     diagnosis.findings.extend(cpu::finding(&diagnosis.client, ui.interrupt));
     let memory_bytes = is_local.then_some(diagnosis.client.memory_bytes);
     if connection.dialect().has(Feature::Catalogs) {

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Run(options) => run::run(&options, ui),
         Command::Observe(options) => run::run_workload(options.as_ref(), ui),
         Command::Sweep(options) => sweep::sweep(&options, &arguments.cell_words, ui),
-        Command::Ab(options) => sweep::ab(&options, ui),
+        Command::Ab(options) => sweep::ab(&options, &arguments.cell_words, ui),
         Command::Gallery(options) => gallery::run(&options, ui),
         Command::Gate(options) => gate::run(&options, ui),
         Command::Bisect(options) => bisect::run(&options, ui),

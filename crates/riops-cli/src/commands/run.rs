@@ -10,6 +10,7 @@ use riops::plan::{Plan, PreparePolicy, Trust};
 use riops::record::{Events, Record};
 use riops::report::{self, Rendered, Repetition};
 use riops::run;
+use riops::server::Target;
 use riops::session::{Repeats, Session, worst_exit_code};
 use riops::units::text::json_text;
 
@@ -59,13 +60,15 @@ pub(crate) fn run_existing_plan(
     before: Option<&Record>,
     ui: Ui,
 ) -> Ran {
-    let PlanOptions { trust, prepare, keep, graph_options, target } = options;
+    let PlanOptions { trust, changes, prepare, keep, graph_options, target } = options;
     plan.trust = Trust(trust.trust);
     plan.keep_samples |= graph_options.graph.is_some();
     if prepare.policy() == PreparePolicy::IfMissing {
         plan.prepare = PreparePolicy::IfMissing;
     }
-    let options = CommandOptions { before, ..CommandOptions::new(keep, graph_options, target) };
+    let changes = changes.changes(*trust);
+    let options =
+        CommandOptions { changes, before, ..CommandOptions::new(keep, graph_options, target) };
     perform(&plan, &options, ui)
 }
 
@@ -80,8 +83,7 @@ fn read_plan(file: &Path) -> Result<Plan> {
 /// Opens the store and the server, runs the plan, and stores and prints the record: once, or with `--repeat`
 /// several times.
 fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
-    let CommandOptions { keep, graph_options, target: target_options, before, session_detail } =
-        options;
+    let CommandOptions { keep, graph_options, before, session_detail, .. } = options;
     plan.validate()?;
     if keep.dump_plan {
         crate::ui::print(&json_text(plan)?)?;
@@ -102,8 +104,8 @@ fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
     if membership.is_none() {
         run::allow_sessions(plan.sessions, plan.workers)?;
     }
-    let target = target::open(target_options, ui)?;
-    if let Some(before) = before.filter(|_| target_options.database.is_none()) {
+    let target = Target { changes: options.changes.clone(), ..target::open(options.target, ui)? };
+    if let Some(before) = before.filter(|_| options.target.database.is_none()) {
         target::announce_another_server(&target, before, ui);
     }
     // Several runs are printed one after the other.

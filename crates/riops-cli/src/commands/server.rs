@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
+use riops::server::Changes;
 use riops::server::embedded::{self, EmbeddedError, Options, State, Status};
 
-use crate::args::{EmbeddedOptions, Server};
+use crate::args::{ChangeOptions, EmbeddedOptions, Server, TargetOptions};
 use crate::failure::{FAILED, UsageError};
-use crate::target::{embedded as acquire, embedded_options};
+use crate::target::{self, embedded as acquire, embedded_options};
 use crate::terminal::confirm;
 use crate::ui::{self, Ui};
 
@@ -28,9 +29,23 @@ pub(crate) fn run(action: Server, ui: Ui) -> Result<ExitCode> {
             ui::print_done(&format!("{}\n", if tcp { state.url_tcp() } else { state.url() }))
         }
         Server::Psql { server, arguments } => psql(&running(&server)?, &arguments),
+        Server::Restore { target, changes } => restore(&target, &changes, ui),
         Server::Reset { server, force, yes } => reset(&embedded_options(&server), force, yes, ui),
         Server::Keep => keep(),
     }
+}
+
+/// Restores settings that a killed riops left changed.
+fn restore(target: &TargetOptions, changes: &ChangeOptions, ui: Ui) -> Result<ExitCode> {
+    let target = target::open(target, ui)?;
+    let changes = Changes { restart: changes.restart.clone(), of_shared: true };
+    let server = riops::server::Server { changes, ..target.server() };
+    let names = riops::run::restore_settings(&server)?;
+    target.close()?;
+    ui::print_done(&match names.as_slice() {
+        [] => "no setting was left changed\n".to_owned(),
+        names => format!("restored: {}\n", names.join(", ")),
+    })
 }
 
 /// Runs the keeper process.

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{Ab, Sweep};
+use crate::args::run::CommandOptions;
+use crate::args::{Ab, RunWorkload, Sweep};
 use crate::experiment::conductor::{Conducting, list};
 use crate::experiment::draft::Draft;
 use crate::experiment::file::{read, read_variant, run_words, variants};
@@ -18,30 +19,18 @@ use crate::ui::Ui;
 pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<ExitCode> {
     if let Some(workload) = &command.workload {
         let (experiment, run) = workload.options();
-        let name =
-            cell_words.iter().skip(2).take_while(|word| !word.as_encoded_bytes().starts_with(b"-"));
-        let name = name.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-        let keep = run.options().keep;
-        let ui = if keep.no_intervals { ui.without_intervals() } else { ui };
-        let mut draft = Draft::new(format!("sweep {name}"), name);
-        draft.words = cell_words.to_vec();
-        draft.repeats = keep.repeat.repeat;
+        let mut draft = of_workload("sweep", cell_words);
+        draft.repeats = run.options().keep.repeat.repeat;
         draft.apply(experiment)?;
-        let conducting = Conducting {
-            store_options: &keep.store,
-            fleet: &keep.fleet,
-            answer: &keep.answer,
-            dry_run: experiment.dry_run,
-            ui,
-        };
-        return conducting.start(draft);
+        return conducting(run, experiment.dry_run, ui).start(draft);
     }
     let (store_options, answer) = (&command.own.store, &command.own.answer);
     if command.list {
         return list(store_options, &answer.outputs, ui);
     }
     let (fleet, dry_run) = (&command.own.fleet, command.experiment.dry_run);
-    let conductor = Conducting { store_options, fleet, answer, dry_run, ui };
+    let changes = command.changes.changes(command.trust);
+    let conductor = Conducting { store_options, fleet, answer, dry_run, changes, ui };
     match (&command.file, &command.resume.resume) {
         (Some(_), Some(_)) => refuse("--resume continues a stored experiment; omit the file"),
         (None, Some(_)) => {
@@ -64,10 +53,20 @@ pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<
 }
 
 /// Compares two variants, or continues a comparison.
-pub(super) fn ab(command: &Ab, ui: Ui) -> Result<ExitCode> {
+pub(super) fn ab(command: &Ab, cell_words: &[OsString], ui: Ui) -> Result<ExitCode> {
+    if let Some(workload) = &command.workload {
+        let (test, run) = workload.options();
+        let mut draft = of_workload("ab", cell_words);
+        if let Some((name, _)) = &test.vary {
+            draft.name = format!("{} {name}", draft.workload);
+        }
+        draft.apply_test(test)?;
+        return conducting(run, test.dry_run, ui).start(draft);
+    }
     let (store_options, answer) = (&command.store, &command.answer);
-    let (fleet, dry_run) = (&command.fleet, command.dry_run);
-    let conductor = Conducting { store_options, fleet, answer, dry_run, ui };
+    let (fleet, dry_run) = (&command.fleet, command.test.dry_run);
+    let changes = command.changes.changes(command.trust);
+    let conductor = Conducting { store_options, fleet, answer, dry_run, changes, ui };
     let mut draft = match (&command.a, &command.b, &command.resume.resume) {
         // The two cells of an experiment file.
         (Some(file), None, None) => {
@@ -76,16 +75,39 @@ pub(super) fn ab(command: &Ab, ui: Ui) -> Result<ExitCode> {
         }
         (Some(a), Some(b), None) => of_variants(command, [a, b], ui)?,
         (None, None, Some(_)) => {
-            let time_limit = command.conditions.time_limit;
+            let time_limit = command.test.conditions.time_limit;
             return conductor.resume(&command.resume, command.trust, &command.target, time_limit);
         }
-        _ => return refuse("specify the files of both variants, or --resume to continue"),
+        _ => {
+            let text = "specify a workload and --vary NAME=A,B, the files of both variants, or --resume to continue";
+            return refuse(text);
+        }
     };
-    draft.apply_conditions(&command.conditions);
-    draft.blocks_max = Some(command.rounds_max);
+    draft.apply_test(&command.test)?;
     draft.seed = command.seed.or(draft.seed);
-    draft.effect = command.effect.map(|share| share.0).or(draft.effect);
     conductor.start(draft)
+}
+
+/// An experiment with the workload and the options of the command line.
+fn of_workload(experiment: &str, cell_words: &[OsString]) -> Draft {
+    let name =
+        cell_words.iter().skip(2).take_while(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    let name = name.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let draft = Draft::new(format!("{experiment} {name}"), name);
+    Draft { words: cell_words.to_vec(), ..draft }
+}
+
+/// Conducts an experiment with the options of a workload.
+fn conducting(run: &dyn RunWorkload, dry_run: bool, ui: Ui) -> Conducting<'_> {
+    let CommandOptions { keep, changes, .. } = run.options();
+    Conducting {
+        store_options: &keep.store,
+        fleet: &keep.fleet,
+        answer: &keep.answer,
+        dry_run,
+        changes,
+        ui: if keep.no_intervals { ui.without_intervals() } else { ui },
+    }
 }
 
 /// The files are of A and B, in this order.

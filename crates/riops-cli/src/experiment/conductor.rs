@@ -9,7 +9,7 @@ use riops::experiment::{Conductor, Select, divide};
 use riops::fleet::Membership;
 use riops::plan::Trust;
 use riops::report::{self, Rendered};
-use riops::server::{SelectError, Target};
+use riops::server::{Changes, SelectError, Target};
 use riops::study::{Experiment, ServerChoice, Study, next};
 use riops::units::Span;
 use riops::units::text::json_text;
@@ -91,10 +91,17 @@ pub(crate) struct Conducting<'a> {
     pub(crate) fleet: &'a FleetOptions,
     pub(crate) answer: &'a AnswerOptions,
     pub(crate) dry_run: bool,
+    /// How settings of the servers may be changed.
+    pub(crate) changes: Changes,
     pub(crate) ui: Ui,
 }
 
 impl Conducting<'_> {
+    fn select(&self, choice: &ServerChoice, databases: &Databases) -> Result<Target, SelectError> {
+        let target = select(choice, databases, self.ui)?;
+        Ok(Target { changes: self.changes.clone(), ..target })
+    }
+
     /// Conducts a new experiment.
     pub(crate) fn start(&self, draft: Draft) -> Result<ExitCode> {
         let membership = membership(self.fleet, self.store_options, self.ui)?;
@@ -102,7 +109,7 @@ impl Conducting<'_> {
         if let Some(own) = &membership {
             divide(&mut experiment, own).map_err(conduct_error)?;
         }
-        let select = |choice: &ServerChoice| select(choice, &databases, self.ui);
+        let select = |choice: &ServerChoice| self.select(choice, &databases);
         let conductor = conductor(self.store_options, membership, &select, self.ui)?;
         let study = Study::load(experiment, Vec::new(), Vec::new());
         if self.dry_run {
@@ -128,7 +135,7 @@ impl Conducting<'_> {
         let part = options.resume.as_deref().unwrap_or("last");
         let membership = membership(self.fleet, self.store_options, self.ui)?;
         let databases = given_databases(target);
-        let select = |choice: &ServerChoice| select(choice, &databases, self.ui);
+        let select = |choice: &ServerChoice| self.select(choice, &databases);
         let conductor = conductor(self.store_options, membership, &select, self.ui)?;
         if conductor.membership.as_ref().and_then(Membership::following).is_some() {
             let Some(mut experiment) = conductor.followed(part).map_err(conduct_error)? else {

@@ -15,12 +15,16 @@ use riops::study::{
 use super::words::{
     Databases, Parsed, TypedAxis, combinations, command_of, parse, require_no_password, split_list,
 };
-use crate::args::ExperimentOptions;
 use crate::args::run::cores;
 use crate::args::sweep::ConditionOptions;
+use crate::args::{ExperimentOptions, TestOptions};
 use crate::failure::{UsageError, refuse};
 use crate::options::variable;
 use crate::scan::CommandLine;
+
+/// The option of a setting of the server, and the same of the embedded server.
+const SETTING: &str = "--setting=";
+const OF_EMBEDDED: &str = "--server-set=";
 
 /// Maximum number of sessions of a search.
 const SESSIONS_MAX: u32 = 1024;
@@ -87,6 +91,28 @@ impl Draft {
         self.effect = options.effect.map(|share| share.0).or(self.effect);
         self.search = options.find_saturation.or(self.search);
         self.sessions_max = options.sessions_max.or(self.sessions_max);
+        self.apply_conditions(&options.conditions);
+        Ok(())
+    }
+
+    /// Applies the options of an A/B test.
+    ///
+    /// # Errors
+    /// If what it varies is invalid.
+    pub(crate) fn apply_test(&mut self, options: &TestOptions) -> Result<()> {
+        if let Some((name, list)) = &options.vary {
+            require_no_password(std::slice::from_ref(&(name.clone(), list.clone())))?;
+            let command = command_of(&self.workload)?;
+            let values = split_list(list);
+            if values.len() != 2 {
+                return refuse(format!(
+                    "--vary {name}={list}: expected two values, for A and for B"
+                ));
+            }
+            self.axes.push(TypedAxis::of_either(&command, name, &values)?);
+        }
+        self.blocks_max = Some(options.rounds_max);
+        self.effect = options.effect.map(|share| share.0).or(self.effect);
         self.apply_conditions(&options.conditions);
         Ok(())
     }
@@ -235,7 +261,18 @@ impl Draft {
 
     /// The plan and the server of a cell.
     fn cell(&self, words: &[OsString]) -> Result<Parsed> {
-        let parsed = parse(&[self.words.as_slice(), words].concat())?;
+        let all = [self.words.as_slice(), words].concat();
+        let has_address = CommandLine::read(all).value("database").is_some()
+            || std::env::var_os(variable("database")).is_some()
+            || ConnInfo::server_variable(|name| std::env::var(name).ok()).is_some();
+        let own = words.iter().map(|word| match word.to_str() {
+            // The embedded server starts with the settings of a cell.
+            Some(text) if !has_address && text.starts_with(SETTING) => {
+                text.replacen(SETTING, OF_EMBEDDED, 1).into()
+            }
+            _ => word.clone(),
+        });
+        let parsed = parse(&self.words.iter().cloned().chain(own).collect::<Vec<_>>())?;
         match self.search {
             Some(Search::Rate) => with_rate(&parsed.plan).validate()?,
             _ => parsed.plan.validate()?,
@@ -256,7 +293,7 @@ fn goal(
         let count = experiment.cells.len();
         if count != 2 {
             let what = match count {
-                1 => "has one: name the file of the other one, too, as in riops ab A.toml B.toml, or add an axis with two values to the file".to_owned(),
+                1 => "has one: --vary NAME=A,B gives an option or a setting two values; or name the file of the other one, too, as in riops ab A.toml B.toml, or add an axis with two values to the file".to_owned(),
                 _ => format!("has {count}: use riops sweep"),
             };
             return refuse(format!("riops ab compares two variants; this experiment {what}"));

@@ -190,6 +190,9 @@ pub(crate) fn require_no_password(options: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
+/// Start of the name of an axis of a setting of the server.
+const SETTING_PREFIX: &str = "set.";
+
 /// More cells are a mistake.
 const CELLS_MAX: usize = 10_000;
 
@@ -214,6 +217,9 @@ impl TypedAxis {
     /// # Errors
     /// If the workload has no such option.
     pub(crate) fn of_option(command: &Command, name: &str, values: &[Value]) -> Result<Self> {
+        if let Some(setting) = name.strip_prefix(SETTING_PREFIX) {
+            return Self::of_setting(command, setting, values);
+        }
         let name = long_name(command, name);
         if name == "seed" {
             return refuse("\"seed\" cannot be an axis: all cells of a round use the same keys");
@@ -229,6 +235,32 @@ impl TypedAxis {
         };
         let values = values.iter().map(value).collect::<Result<_>>()?;
         Self { name, values }.checked()
+    }
+
+    /// An axis of a setting of the server.
+    ///
+    /// # Errors
+    /// If the workload has no sessions that could have settings.
+    pub(crate) fn of_setting(command: &Command, name: &str, values: &[Value]) -> Result<Self> {
+        let value = |value: &Value| {
+            let text = text_of(value)?;
+            let pair = Value::String(format!("{name}={text}"));
+            Ok(TypedValue { text, words: typed(command, "setting", &pair)? })
+        };
+        let values = values.iter().map(value).collect::<Result<_>>()?;
+        Self { name: name.to_owned(), values }.checked()
+    }
+
+    /// The axis of `--vary`: of an option, otherwise of a setting of the server.
+    ///
+    /// # Errors
+    /// As for these.
+    pub(crate) fn of_either(command: &Command, name: &str, values: &[Value]) -> Result<Self> {
+        let long = long_name(command, name);
+        if command.get_arguments().any(|arg| is_named(arg, &long)) {
+            return Self::of_option(command, name, values);
+        }
+        Self::of_setting(command, name.strip_prefix(SETTING_PREFIX).unwrap_or(name), values)
     }
 
     /// The axis of the variants.

@@ -16,7 +16,7 @@ use crate::crash::kill;
 use crate::fixture::{Database, database, open, start_until};
 
 fn server(database: &Database) -> Server {
-    Server { conninfo: database.conninfo.clone(), embedded: false }
+    Server::external(database.conninfo.clone())
 }
 
 fn value(server: &Server, sql: &str) -> String {

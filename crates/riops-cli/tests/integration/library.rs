@@ -50,7 +50,7 @@ fn plan() -> Plan {
 }
 
 fn server(database: &Database) -> Server {
-    Server { conninfo: database.conninfo.clone(), embedded: false }
+    Server::external(database.conninfo.clone())
 }
 
 #[test]

@@ -76,6 +76,7 @@ mod secrets;
 mod serve;
 mod server;
 mod server_loop;
+mod settings;
 mod silence;
 mod sources;
 mod space;

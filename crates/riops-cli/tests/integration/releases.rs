@@ -362,7 +362,7 @@ impl Interrupted {
 
     fn server(&self, gateway: &YugabyteDbGateway) -> Server {
         let url = url(&self.imitation.database, gateway);
-        Server { conninfo: ConnInfo::parse(&url, |_| None).unwrap(), embedded: false }
+        Server::external(ConnInfo::parse(&url, |_| None).unwrap())
     }
 
     fn prepare(&self, gateway: &YugabyteDbGateway, recreate: bool) -> Done {

@@ -221,7 +221,7 @@ fn an_interrupted_verification_is_no_verification() {
         work: RowsRun { batch: 5, update_percent: 50, ..RowsRun::default() }.into(),
         ..Plan::default()
     };
-    let server = Server { conninfo: database.conninfo.clone(), embedded: false };
+    let server = Server::external(database.conninfo.clone());
     let (requested, blocker) = (interrupt.clone(), Mutex::new(database.connect()));
     // Requests the interrupt when the verification begins, which a lock then delays.
     let events = Events::new(move |event| {

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::environment::Environment;
 use super::error::RunError;
+use super::settings::RunSettings;
 use crate::engine::Hooks;
 use crate::host::{Interrupt, machine};
 use crate::probe::instructions::Instructions;
@@ -50,6 +51,8 @@ pub(super) struct ActiveRun<'a> {
     pub(super) locked: Option<Locked>,
     /// Whether another connection has locked the dataset.
     pub(super) has_guard: bool,
+    /// Statements of each session before its first transaction, from the settings of the plan.
+    pub(super) session_sql: Vec<String>,
 }
 
 /// A dataset that the control connection has locked.
@@ -67,6 +70,7 @@ impl<'a> ActiveRun<'a> {
         server: &Server,
         interrupt: &'a Interrupt,
         hooks: Hooks<'a>,
+        settings: &RunSettings,
     ) -> Result<Self, RunError> {
         allow_sessions(plan.own_sessions(), plan.workers)?;
         let id = Uuid::now_v7();
@@ -81,7 +85,9 @@ impl<'a> ActiveRun<'a> {
         if plan.nodes == Some(1) && !server.embedded {
             use_one_node(plan, &mut server, &mut control, interrupt)?;
         }
-        let environment = Environment::read(plan, &server, &mut control, interrupt, &hooks.events)?;
+        let mut environment =
+            Environment::read(plan, &server, &mut control, interrupt, &hooks.events)?;
+        environment.facts.settings.extend(settings.effective.clone());
         let flags = environment.facts.compiler_flags.as_deref();
         let unsuitable = |error: PerfError| RunError::Unsuitable(error.to_string());
         let perf = plan.profile_hz.map(|hz| Perf::new(environment.place, flags, hz)).transpose();
@@ -103,6 +109,7 @@ impl<'a> ActiveRun<'a> {
             control,
             locked: None,
             has_guard: false,
+            session_sql: settings.session_sql.clone(),
         };
         let host = &active.environment.client.host;
         let (pid, server) = (std::process::id(), active.server_text());

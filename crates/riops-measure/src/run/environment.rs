@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::error::RunError;
+use super::settings::settings_warning;
 use crate::engine::{History, choose_driver};
 use crate::host::Interrupt;
 use crate::probe::Place;
@@ -13,7 +14,7 @@ use crate::server::facts::server_facts;
 use crate::server::{Connection, ConnectionError, Feature, Server, detect_pooler, local_server};
 use riops_model::plan::{Driver, ObserveRun, Plan, Protocol};
 use riops_model::record::diagnosis::{Pooler, ServerFacts};
-use riops_model::record::{Disk, DiskLimit, Events, MachineFacts, Storage};
+use riops_model::record::{Disk, DiskLimit, Events, MachineFacts, RunEvent, Storage};
 
 /// The facts about the server and the client that are read before the measurement.
 pub(super) struct Environment {
@@ -51,6 +52,9 @@ impl Environment {
         if !lacks.is_empty() {
             let lacks: Vec<_> = lacks.iter().map(ToString::to_string).collect();
             events.notice(&format!("the server lacks {}", lacks.join(", ")));
+        }
+        if let Some(text) = settings_warning(control)? {
+            events.send(&RunEvent::Notice { text, is_important: true });
         }
         let facts = server_facts(control)?;
         if plan.protocol == Protocol::Prepared && lacks_plan_cache_mode(control)? {
@@ -146,6 +150,11 @@ fn accept_pooler(pooler: Pooler, plan: &Plan, events: &Events) -> Result<(), Run
     if plan.protocol == Protocol::Prepared && !pooler.prepared_statements {
         return Err(RunError::Unsuitable(
             "--protocol prepared is not supported by this pooler, which does not track prepared statements: use --protocol extended or simple, or PgBouncer 1.21 or later with max_prepared_statements".to_owned(),
+        ));
+    }
+    if !plan.settings.is_empty() {
+        return Err(RunError::Unsuitable(
+            "--setting requires dedicated sessions: connect to the server directly, or use a session-mode pool".to_owned(),
         ));
     }
     events.notice("session settings are not applied, because they would remain in the pool: configure them for the role or in the pooler (connect_query), for example enable_seqscan = off, enable_bitmapscan = off and max_parallel_workers_per_gather = 0");

@@ -22,7 +22,7 @@
 //!    connection. The record is then passed to `Hooks::complete`, which stores it. Only after that, `clean_up` drops
 //!    temporary objects, so that an error there cannot lose the result.
 //!
-//! `find` implements the command `prepare`, `verify` the commands `verify` and `warm`. `error` is `RunError`, whose
+//! `settings` changes the settings of the server that the plan names before all this, and restores them after it. `find` implements the command `prepare`, `verify` the commands `verify` and `warm`. `error` is `RunError`, whose
 //! `kind` determines the exit code. If the first stage fails, the run returns an error and there is no record. If a
 //! later stage fails, the run ends, and its record contains the earlier stages and the reason.
 //!
@@ -42,6 +42,7 @@ mod on_dataset;
 mod parts;
 mod resolve;
 mod results;
+mod settings;
 mod settle;
 mod stage;
 mod steps;
@@ -54,6 +55,7 @@ pub use active::allow_sessions;
 pub use error::{ErrorKind, RunError};
 pub use find::{Prepare, prepare};
 pub use merge::{MergeError, Part as MergedPart, differing_plans, merge, merged_point};
+pub use settings::{restore_settings, settings_warning};
 pub use verify::{verify, warm};
 
 use crate::host::Interrupt;
@@ -67,6 +69,7 @@ use on_dataset::OnDataset;
 use riops_model::figure::Figure;
 use riops_model::plan::{CbcRun, LoadRun, ObserveRun, Plan, Spec, WorkPlan};
 use riops_model::record::Record;
+use settings::RunSettings;
 use steps::Steps;
 
 /// Runs a plan on a server.
@@ -82,8 +85,12 @@ pub fn run<'a>(
 ) -> Result<Record, RunError> {
     plan.validate()?;
     plan.thresholds.iter().try_for_each(|threshold| Figure::required(threshold).map(|_| ()))?;
-    let active = ActiveRun::open(plan, server, interrupt, hooks)?;
-    conduct(active, runner(&plan.work).as_mut())
+    let events = hooks.events.clone();
+    let mut settings = RunSettings::apply(&plan.settings, server, &events)?;
+    let active = ActiveRun::open(plan, server, interrupt, hooks, &settings);
+    let result = active.and_then(|active| conduct(active, runner(&plan.work).as_mut()));
+    settings.restore(&events);
+    result
 }
 
 /// The parameters of a workload, which select its runner.

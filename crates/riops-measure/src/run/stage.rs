@@ -275,6 +275,9 @@ impl ActiveRun<'_> {
     /// Returns the session settings of a stage, or `None` if it has none: a pooler would leak them to other sessions, and a
     /// server that is not PostgreSQL does not have them.
     fn settings_of(&self, stage: &mut Stage) -> Option<Vec<String>> {
+        for session in &mut stage.sessions {
+            session.settings.extend(self.session_sql.iter().cloned());
+        }
         if self.environment.is_transaction_pooled()
             || !self.control.dialect().has(Feature::Catalogs)
         {

@@ -36,4 +36,4 @@ pub use pooler::detect_pooler;
 pub use search_path::PINNED;
 pub use selected::{SelectError, Selector, Target};
 pub use stream::Stream;
-pub use tested_server::{Server, ServerError};
+pub use tested_server::{Changes, Server, ServerError};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::conninfo::ConnInfoError;
 use super::embedded::{Embedded, EmbeddedError, Options};
-use super::{ConnInfo, ConnectionError, Server};
+use super::{Changes, ConnInfo, ConnectionError, Server};
 use crate::host::Interrupt;
 
 /// Why a server could not be selected.
@@ -53,11 +53,15 @@ impl Selector<'_> {
             None => {
                 let embedded = Embedded::acquire(embedded, keeper, interrupt, notify)?;
                 let conninfo = embedded.state().conninfo().with_session_variables(variable);
-                return Ok(Target { conninfo, embedded: Some(embedded) });
+                return Ok(Target {
+                    conninfo,
+                    embedded: Some(embedded),
+                    changes: Changes::default(),
+                });
             }
         };
         ask(&mut conninfo)?;
-        Ok(Target { conninfo, embedded: None })
+        Ok(Target { conninfo, embedded: None, changes: Changes::default() })
     }
 }
 
@@ -68,6 +72,8 @@ pub struct Target {
     pub conninfo: ConnInfo,
     /// The embedded server, if it was selected.
     pub embedded: Option<Embedded>,
+    /// How its settings may be changed.
+    pub changes: Changes,
 }
 
 impl Target {
@@ -77,12 +83,16 @@ impl Target {
     /// [`SelectError`] if the address is not valid.
     pub fn at(address: &str) -> Result<Self, SelectError> {
         let conninfo = ConnInfo::parse(address, |name| std::env::var(name).ok())?;
-        Ok(Self { conninfo, embedded: None })
+        Ok(Self { conninfo, embedded: None, changes: Changes::default() })
     }
 
     /// Returns how to connect to it.
     pub fn server(&self) -> Server {
-        Server { conninfo: self.conninfo.clone(), embedded: self.embedded.is_some() }
+        Server {
+            conninfo: self.conninfo.clone(),
+            embedded: self.embedded.is_some(),
+            changes: self.changes.clone(),
+        }
     }
 
     /// Passes on the connection settings and the warnings about them.

@@ -36,9 +36,25 @@ pub struct Server {
     pub conninfo: ConnInfo,
     /// Whether it is the embedded server, which contains only data of riops.
     pub embedded: bool,
+    /// How its settings may be changed.
+    pub changes: Changes,
+}
+
+/// How riops may change the settings of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The command that restarts it.
+    pub restart: Option<String>,
+    /// Whether they may be changed while others use it.
+    pub of_shared: bool,
 }
 
 impl Server {
+    /// Returns a server that riops did not start, whose settings it may change as long as it has no other sessions.
+    pub fn external(conninfo: ConnInfo) -> Self {
+        Self { conninfo, embedded: false, changes: Changes::default() }
+    }
+
     /// Waits up to `within_s` seconds until the server accepts a connection, for databases that start
     /// together with riops. Does nothing if `within_s` is `None`.
     ///

@@ -283,8 +283,9 @@ fn plan(record: &Record, all: &mut Properties) {
         let mut flat = Vec::new();
         flatten("", value, &mut flat);
         for (name, value) in flat {
-            // The parameters in the plan are those that the dataset must have.
-            let is_elsewhere = ["tags", "dataset."].iter().any(|start| name.starts_with(start));
+            // The parameters in the plan are those that the dataset must have; the settings are in the target.
+            let elsewhere = ["tags", "dataset.", "settings."];
+            let is_elsewhere = elsewhere.iter().any(|start| name.starts_with(start));
             if name != "label" && !is_elsewhere {
                 all.insert((topic, name), value);
             }

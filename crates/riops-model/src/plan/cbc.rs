@@ -188,6 +188,7 @@ impl Spec for CbcRun {
             "--cooldown must be at most 1 day, not {cooldown_s} s"
         );
         common.refuse_repetition_options(NAME)?;
+        common.refuse_settings(NAME)?;
         require!(
             common.stop == Stop::DurationS(duration_s),
             "the query stages of {NAME} stop after --query-duration ({duration_s} s): no other limit is supported"

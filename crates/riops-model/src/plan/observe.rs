@@ -59,6 +59,7 @@ impl Spec for ObserveRun {
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
         common.refuse_repetition_options("observe")?;
+        common.refuse_settings("observe")?;
         query::validate("--count", self.counts.iter())?;
         if self.command.is_incomplete() {
             return refuse(format!(

@@ -142,6 +142,9 @@ pub struct Plan {
     /// Whether a missing dataset is prepared first.
     #[serde(default)]
     pub prepare: PreparePolicy,
+    /// Settings of the server during the run, by name: of the sessions where these may set them, otherwise of the whole server.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// Facts about the server.
     #[serde(default, skip_serializing_if = "Facts::is_empty")]
     pub facts: Facts,
@@ -206,7 +209,9 @@ impl Plan {
         let dataset = || self.prepared().ok()??.spec().needs_trust();
         let probes =
             || (!self.probes.is_empty()).then(|| "executes the queries of --probe".to_owned());
-        self.work.spec().needs_trust().or_else(dataset).or_else(probes)
+        let settings =
+            || (!self.settings.is_empty()).then(|| "changes settings of the server".to_owned());
+        self.work.spec().needs_trust().or_else(dataset).or_else(probes).or_else(settings)
     }
 
     /// Checks everything that can be checked without a server.
@@ -230,6 +235,7 @@ impl Plan {
         self.validate_stop()?;
         self.validate_drain()?;
         self.validate_checkpoints()?;
+        self.validate_settings()?;
         facts::validate(&self.facts)?;
         query::validate("--probe", self.probes.iter())?;
         query::validate_prometheus(self.prometheus.as_ref(), &self.probes)?;
@@ -252,6 +258,20 @@ impl Plan {
             }
             _ => Ok(()),
         }
+    }
+
+    fn validate_settings(&self) -> Result<(), PlanError> {
+        let is_part = |part: &str| {
+            part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+                && part.chars().all(|other| other.is_ascii_alphanumeric() || other == '_')
+        };
+        for (name, value) in &self.settings {
+            require!(
+                name.split('.').all(is_part) && !value.contains('\0'),
+                "--setting {name}: expected NAME=VALUE with the name of a setting of the server"
+            );
+        }
+        Ok(())
     }
 
     fn validate_nodes(&self) -> Result<(), PlanError> {
@@ -285,6 +305,7 @@ impl Plan {
             warmup_s: self.warmup_s,
             errors: self.errors,
             abort_on_threshold: self.abort_on_threshold,
+            settings: &self.settings,
             dataset: &self.dataset,
         }
     }

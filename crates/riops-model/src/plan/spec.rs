@@ -1,5 +1,7 @@
 //! Properties of a workload, for the layers that treat all workloads the same way.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::error::{PlanError, refuse};
@@ -25,11 +27,18 @@ pub struct Common<'a> {
     pub warmup_s: f64,
     pub errors: ErrorPolicy,
     pub abort_on_threshold: bool,
+    pub settings: &'a BTreeMap<String, String>,
     /// Parameters given for the dataset, by their names in the registry.
     pub dataset: &'a serde_json::Map<String, Value>,
 }
 
 impl Common<'_> {
+    /// Fails if there are settings, which apply only to sessions that riops opens for its transactions.
+    pub(super) fn refuse_settings(&self, workload: &str) -> Result<(), PlanError> {
+        require!(self.settings.is_empty(), "--setting is not supported by {workload}");
+        Ok(())
+    }
+
     /// Fails if an option is set that applies only to workloads that repeat a transaction.
     pub(super) fn refuse_repetition_options(&self, workload: &str) -> Result<(), PlanError> {
         let set = [

@@ -85,7 +85,9 @@ impl Record {
         };
         let has_lost = |session_loop: &LoopRecord| session_loop.reconnects > 0;
         let kinds = || self.verdict.warnings.iter().map(|warning| warning.kind);
-        let is_other = |kind: WarningKind| !kind.is_disturbance() && kind != WarningKind::Outage;
+        // Whether commits are durable is a setting, and no doubt about the result.
+        let has_mark = [WarningKind::Outage, WarningKind::Durability];
+        let is_other = |kind: WarningKind| !kind.is_disturbance() && !has_mark.contains(&kind);
         let marks = [
             (
                 "breached",
@@ -100,6 +102,7 @@ impl Record {
             ("outage", kinds().any(|kind| kind == WarningKind::Outage)),
             // Such as by a restart of the server.
             ("connections lost", self.plan.reconnect_every.is_none() && loops.any(has_lost)),
+            ("not durable", kinds().any(|kind| kind == WarningKind::Durability)),
             ("warning", kinds().any(is_other)),
         ];
         marks.into_iter().filter_map(|(mark, applies)| applies.then_some(mark)).collect()

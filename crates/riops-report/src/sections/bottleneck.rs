@@ -39,9 +39,15 @@ pub(crate) fn bottleneck(document: &mut Document, summary: &Summary<'_>) {
             "CPU: all processors of this machine, shared by server and client".to_owned()
         }
         Bottleneck::ForeignCpu => {
+            let machine = &summary.record.client.machine;
             let share = summary.foreign_machine_share().unwrap_or_default();
-            let used = summary.record.client.machine.cpu_of_all_text(share);
-            format!("CPU: all processors of this machine; other processes used {used}")
+            let neighbors = summary.stage.neighbors.as_ref();
+            let stolen = neighbors.and_then(|others| others.steal_share).filter(|&share| share > 0.0);
+            let used = machine.cpu_of_all_text(share - stolen.unwrap_or_default());
+            let stolen = stolen.map_or_else(String::new, |share| {
+                format!(", and the hypervisor withheld {}", machine.cpu_text(share))
+            });
+            format!("CPU: all processors of this machine; other processes used {used}{stolen}")
         }
         Bottleneck::Waits => waits_text(summary),
         Bottleneck::Pool | Bottleneck::Network => network_text(summary),

@@ -18,7 +18,10 @@ pub(crate) fn why(document: &mut Document, time: &TimeChange) {
     if time.parts.is_empty() {
         document.lines("why", candidates);
     } else if causes.is_empty() {
-        document.line("why", format!("{total}: no part of it changed by more than chance"));
+        let largest = time.parts.first().map_or_else(String::new, |part| {
+            format!("; most of all {} {}", part.part.name(), signed(part.change_us))
+        });
+        document.line("why", format!("{total}: no single part of it is certain{largest}"));
         document.lines("", candidates);
     } else {
         document.line("why", total);

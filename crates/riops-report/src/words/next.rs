@@ -122,11 +122,14 @@ pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hi
         Bottleneck::Locks if holds_for(TimePart::Wal) => commands.without_waits_for_wal(),
         Bottleneck::Locks if plan.sessions > 1 => commands
             .same(&format!("--sessions {}", plan.sessions.div_ceil(4)), "with fewer conflicts"),
-        Bottleneck::ServerCpu | Bottleneck::SharedCpu | Bottleneck::Device => commands.saturation(),
-        Bottleneck::ForeignCpu => {
+        Bottleneck::ForeignCpu | Bottleneck::SharedCpu if summary.record.is_disturbed() => {
             let command = format!("riops runs rerun last{}", commands.server);
             commands.stored(command, "when the machine is quieter")?
         }
+        Bottleneck::ServerCpu
+        | Bottleneck::SharedCpu
+        | Bottleneck::ForeignCpu
+        | Bottleneck::Device => commands.saturation(),
         Bottleneck::Waits => match first_wait {
             Some(TimePart::Wal) => commands.without_waits_for_wal(),
             Some(TimePart::Read | TimePart::Write)

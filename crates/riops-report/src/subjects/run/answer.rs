@@ -48,7 +48,15 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
     let id = record.id.to_string();
     let stored = extras.stored.replace(&id, short_id(&id));
     let document = run_document(record, &Extras { stored: &stored, lines, ..*extras });
-    let (mut answer, mut unusual) = selected(document, columns.saturating_sub(TEXT_INDENT));
+    let room = columns.saturating_sub(TEXT_INDENT);
+    let (mut answer, mut unusual) = selected(document.clone(), room, 2);
+    let is_too_long = |answer: &Document, notes: usize| {
+        text(answer, lines).lines().count() + notes.min(NOTES_MAX) > LINES_MAX
+    };
+    if is_too_long(&answer, unusual.len()) {
+        (answer, unusual) = selected(document, room, 1);
+    }
+    add_doubts(&mut answer, record);
     // Bad news first.
     unusual.sort_by_key(|fact| fact.tone != Tone::Bad);
     let free = LINES_MAX.saturating_sub(text(&answer, lines).lines().count());
@@ -71,13 +79,31 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
     text(&answer, lines)
 }
 
+/// Marks of a run whose data are right and whose figures are in doubt.
+const DOUBTS: [&str; 4] = ["disturbed", "not steady", "outage", "connections lost"];
+
+/// Adds to the verdict what makes a valid result less reliable.
+fn add_doubts(answer: &mut Document, record: &Record) {
+    let marks = record.marks().into_iter().filter(|mark| DOUBTS.contains(mark));
+    let doubts = joined(marks, ", ");
+    for block in &mut answer.blocks {
+        if let Block::Line { label, text, tone } = block
+            && let Some(proof) = text.strip_prefix("yes: ").filter(|_| label == "valid")
+            && !doubts.is_empty()
+        {
+            (*text, *tone) = (format!("yes, but {doubts}: {proof}"), Some(Tone::Warn));
+        }
+    }
+}
+
 /// Whether a block is below the unusual facts.
 fn is_end(block: &Block) -> bool {
     matches!(block, Block::Line { label, .. } if label == "stored")
 }
 
-/// Returns the blocks of the answer, and the unusual facts. A line of text has this number of columns.
-fn selected(document: Document, columns: usize) -> (Document, Vec<Unusual>) {
+/// Returns the blocks of the answer, and the unusual facts. A line of text has this number of columns, and good news have at most
+/// `good_lines` lines.
+fn selected(document: Document, columns: usize, good_lines: usize) -> (Document, Vec<Unusual>) {
     let (mut answer, mut unusual) = (Document::default(), Vec::new());
     let mut gaps = 0;
     let mut label = String::new();
@@ -111,7 +137,7 @@ fn selected(document: Document, columns: usize) -> (Document, Vec<Unusual>) {
                 } else if let Some((_, lines)) = shown {
                     // A restriction follows a semicolon.
                     let is_short = tone == Some(Tone::Good) && !text.contains("; ");
-                    let lines = if is_short { 1 } else { *lines };
+                    let lines = if is_short { good_lines.min(*lines) } else { *lines };
                     let text = if is_latency(&label) { main_percentiles(&text) } else { text };
                     let text = shortened(&text, lines * columns.saturating_sub(WRAPPED_COLUMNS));
                     answer.blocks.push(Block::Line { label: own, text, tone });

@@ -69,6 +69,14 @@ pub(super) fn limits(document: &mut Document, summary: &Summary<'_>) {
     cost::cost(document, summary);
 }
 
+/// The settings of the server that the plan changes, with the values that the sessions had.
+pub(super) fn changed_settings(record: &Record) -> impl Iterator<Item = String> {
+    record.plan.settings.iter().map(|(name, value)| {
+        let effective = record.target.settings.get(name).unwrap_or(value);
+        format!("{name} = {effective}")
+    })
+}
+
 /// Writes how reliable the result is: too few transactions, an unsteady rate, validity and warnings, thresholds.
 pub(super) fn judgment(document: &mut Document, record: &Record, words: &dyn Words) {
     mix::few_transactions(document, record);
@@ -88,6 +96,7 @@ pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) 
         document.lines("", [words.setup(summary), summary.drive()].into_iter().flatten());
     }
     document.lines("dataset", words::dataset_text(record));
+    document.lines("setting", changed_settings(record));
     let facts = record.plan.facts.iter().map(|(name, value)| format!("{name} {value}"));
     document.known("facts", joined(facts, " · "));
     if let Some(summary) = &summary {
