@@ -19,12 +19,13 @@ const TEXT_LINES_MAX: usize = 3;
 const TEXTS_MAX: usize = 3;
 
 /// Conclusions that an answer shows, the most important first.
-const CONCLUSIONS: [&str; 16] = [
+const CONCLUSIONS: [&str; 17] = [
     "best",
     "fastest",
     "cheapest",
     "saturation",
     "verdict",
+    "round trip",
     "found",
     "certain",
     "to decide",

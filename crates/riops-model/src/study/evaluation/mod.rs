@@ -11,6 +11,7 @@ mod improvement;
 mod judge;
 mod model;
 mod notes;
+mod round_trip;
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -33,10 +34,11 @@ use judge::Judge;
 pub(super) use judge::of_effect;
 pub use model::{
     AbView, Against, AxisEffect, AxisView, CellView, FigureView, GroupView, Improvement,
-    ImprovementRow, LevelView, NodeView, Reason, RunCounts, SourcesView, StageView, StudyKind,
-    StudyView, ThresholdView, ValueEffect,
+    ImprovementRow, LevelView, NodeView, Reason, RoundTrip, RunCounts, SourcesView, StageView,
+    StudyKind, StudyView, ThresholdView, ValueEffect,
 };
 use notes::notes;
+use round_trip::round_trip;
 
 /// Returns the result of an experiment, as far as its runs ended.
 pub fn evaluate(study: &Study) -> StudyView {
@@ -85,6 +87,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         undecided: None,
         time: None,
         ab: None,
+        round_trip: None,
         variants: Vec::new(),
         notes: Vec::new(),
         currency: None,
@@ -101,6 +104,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         }
     }
     view.improvement = improvement(&view);
+    view.round_trip = round_trip(&view, experiment);
     view.time = time(&view, experiment, &groups, &slots);
     view.undecided = undecided(&view, &groups);
     view.notes = notes(&view, &groups);

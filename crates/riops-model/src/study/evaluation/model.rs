@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::comparison::{Change, StageComparison, TimeChange, Undecided};
 use crate::figure::{Estimate, Figure};
 use crate::record::Note;
-use crate::stats::{Outcome, RatioInterval};
+use crate::stats::{Interval, Outcome, RatioInterval};
 use crate::study::{Goal, Level, Saturation};
 use crate::units::format::{bounded, joined};
 
@@ -72,6 +72,8 @@ pub struct StudyView {
     pub time: Option<TimeChange>,
     /// The state of an A/B test.
     pub ab: Option<AbView>,
+    /// The time of a round trip in both variants of an A/B test of `ping`.
+    pub round_trip: Option<RoundTrip>,
     /// The stages of both variants of an A/B test, for pictures.
     #[serde(skip)]
     pub variants: Vec<StageComparison>,
@@ -169,6 +171,21 @@ pub struct AbView {
     pub verdict: Option<Outcome>,
     /// Why the test ended, or that it goes on.
     pub reason: String,
+}
+
+/// The mean time of a round trip in two groups of runs with the same number of sessions: sessions divided by the rate, as each
+/// session waits for one reply at a time (Little's law).
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RoundTrip {
+    /// The time in A, in microseconds.
+    pub a_us: f64,
+    /// B minus A.
+    pub change_us: f64,
+    /// The interval of the change, from that of the ratio of the rates.
+    pub interval: Option<Interval>,
+    /// The change of the CPU time of the client, which is part of it.
+    pub client_us: Option<f64>,
 }
 
 /// The runs of a level of a search.

@@ -10,9 +10,9 @@ use riops_model::record::Note;
 use riops_model::stats::{Direction, Outcome};
 use riops_model::study::Level;
 use riops_model::study::evaluation::{
-    AbView, AxisView, CellView, FigureView, GroupView, Reason, StudyKind, StudyView,
+    AbView, AxisView, CellView, FigureView, GroupView, Reason, RoundTrip, StudyKind, StudyView,
 };
-use riops_model::units::format::{joined, number_of, to_the_minute};
+use riops_model::units::format::{duration_us, joined, number_of, to_the_minute};
 
 /// Number of cells whose names are in a sentence.
 const EQUAL_MAX: usize = 3;
@@ -70,6 +70,7 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
         }
         if let Some((text, outcome)) = verdict(view) {
             document.push_line("verdict", text, outcome_tone(outcome));
+            document.lines("round trip", view.round_trip.map(round_trip_text));
             if let Some(open) = &view.undecided {
                 let counted =
                     if view.kind == StudyKind::Ab { Counted::Rounds } else { Counted::Runs };
@@ -96,6 +97,18 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
     }
     document.lines("not usable", failures(view));
     document.lines("note", view.notes.iter().cloned());
+}
+
+/// `+10.2 µs (+7.1 µs to +12.6 µs), 23.3 µs → 33.5 µs; client CPU +1.2 µs of it`.
+fn round_trip_text(time: RoundTrip) -> String {
+    let [a, b] = [time.a_us, time.a_us + time.change_us].map(duration_us);
+    let interval = time.interval.map_or_else(String::new, |interval| {
+        format!(" ({} to {})", why::signed(interval.low), why::signed(interval.high))
+    });
+    let client = time
+        .client_us
+        .map_or_else(String::new, |us| format!("; client CPU {} of it", why::signed(us)));
+    format!("{}{interval}, {a} → {b}{client}", why::signed(time.change_us))
 }
 
 /// The state of an A/B test.

@@ -4,6 +4,8 @@ use crate::chart::{Content, PointStyle};
 use crate::render::fill::columns;
 use crate::{Delivery, Layout, findings_html, findings_markdown, findings_text};
 use riops_model::figure::Figure;
+use riops_model::plan::Plan;
+use riops_model::plan::ping::PingRun;
 use riops_model::record::{Outcomes, Warning, WarningKind};
 use riops_model::stats::{Outcome, RatioInterval, ResidualCheck};
 use riops_model::study::{Search, Study};
@@ -425,4 +427,24 @@ fn an_ab_test_draws_its_runs_and_the_latencies_of_both_variants() {
     assert_eq!(runs, [("a.toml", 8), ("b.toml", 8)]);
     let ids: Vec<_> = findings.results.charts().map(|chart| chart.id.as_str()).collect();
     assert_eq!(ids, ["study-main", "study-variants-0-runs", "study-variants-0-percentiles"]);
+}
+
+#[test]
+fn a_lower_rate_of_pings_is_a_longer_round_trip() {
+    let mut study = example::ab(4, 0.8);
+    assert_eq!(view(&study).round_trip, None, "the workload has other statements");
+    for cell in &mut study.experiment.cells {
+        let plan = Plan { work: PingRun::default().into(), sessions: 2, ..cell.plan.clone() };
+        cell.plan = plan;
+    }
+    let result = view(&study);
+    let time = result.round_trip.unwrap();
+    // 4/5 of the rate is 5/4 of the time.
+    assert!((time.change_us / time.a_us - 0.25).abs() < 0.02, "{time:?}");
+    let interval = time.interval.unwrap();
+    assert!(interval.low <= time.change_us && time.change_us <= interval.high, "{time:?}");
+    let text = text(&result, 200);
+    assert!(text.contains("  round trip   +"), "{text}");
+    study.experiment.cells[1].plan.sessions = 3;
+    assert_eq!(view(&study).round_trip, None, "the rates have other numbers of sessions");
 }
