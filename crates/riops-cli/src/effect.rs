@@ -165,7 +165,14 @@ const RULES: &[Rule] = &[
         options: &["settle"],
         sources: Sources::NotEnvironment,
         reason: |set| {
-            (set.value("repeat")? == "1").then(|| "--repeat 1 has no pause between runs".to_owned())
+            if set.source("checkpoint").is_some() || set.source("vacuum").is_some() {
+                return None;
+            }
+            match set.value("repeat").as_deref() {
+                None => Some("it requires --repeat, --checkpoint or --vacuum".to_owned()),
+                Some("1") => Some("--repeat 1 has no pause between runs".to_owned()),
+                Some(_) => None,
+            }
         },
     },
     Rule {

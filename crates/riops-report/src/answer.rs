@@ -19,11 +19,12 @@ const TEXT_LINES_MAX: usize = 3;
 const TEXTS_MAX: usize = 3;
 
 /// Conclusions that an answer shows, the most important first.
-const CONCLUSIONS: [&str; 17] = [
+const CONCLUSIONS: [&str; 18] = [
     "best",
     "fastest",
     "cheapest",
     "saturation",
+    "beyond",
     "verdict",
     "round trip",
     "found",

@@ -290,7 +290,7 @@ pub(crate) struct Original {
 macro_rules! workloads {
     ($($(#[$of_sweep:meta])* $workload:ident($options:ty),)+) => {
         #[derive(Debug, Subcommand)]
-        pub(crate) enum RunList { $($workload(Box<$options>),)+ }
+        pub(crate) enum RunList { $($workload(Box<cells::RunOf<$options>>),)+ }
 
         impl RunList {
             /// The options of the workload.

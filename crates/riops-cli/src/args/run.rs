@@ -317,8 +317,8 @@ pub(crate) struct RepeatOptions {
     /// Run the plan N times, store each run with a common tag, and print the median and its interval [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeat: Option<u32>,
-    /// With --repeat: pause between two runs
-    #[arg(long, value_name = "TIME", requires = "repeat", or_default = SETTLE)]
+    /// Pause after --checkpoint and --vacuum, otherwise between two runs of --repeat [default: 5s between two runs]
+    #[arg(long, value_name = "TIME")]
     pub(crate) settle: Option<Span>,
 }
 

@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 
 use riops::experiment::{
-    BetweenError, Environment, ResetError, choose_database, drop_copy, drop_own_database,
-    prepare_again, prepare_run, prepare_template, restore, server_differences,
+    Environment, ResetError, choose_database, drop_copy, drop_own_database, prepare_again,
+    prepare_run, prepare_template, restore, server_differences,
 };
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::Events;
+use riops::run::CleanStartError;
 use riops::server::Server;
 use riops::study::{Between, DatabaseChoice};
 
@@ -218,7 +219,7 @@ fn a_role_without_privileges_gets_the_grant_and_observes_the_statistics_of_the_s
         prepare_run(&limited, rules, &Plan::default(), true, &Interrupt::new(), &notify)
     };
     let refused = prepare(&RULES).unwrap_err();
-    assert!(matches!(refused, BetweenError::Checkpoint { .. }), "{refused}");
+    assert!(matches!(refused, CleanStartError::Checkpoint { .. }), "{refused}");
     assert!(refused.to_string().contains("GRANT pg_checkpoint TO \"runner\""), "{refused}");
     // The server only warns about tables that a role may not vacuum.
     assert!(told.borrow()[0].contains("permission denied to vacuum"), "{told:?}");

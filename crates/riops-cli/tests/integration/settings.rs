@@ -261,3 +261,29 @@ fn an_ab_test_varies_a_setting() {
         .expect(2)
         .stderr_contains("--rounds-max");
 }
+
+#[test]
+fn a_run_starts_with_vacuumed_tables_and_a_checkpoint() {
+    let database = database("settings_clean");
+    let prepare = "run rows --prepare --rows 2000 --batch 10 --update-percent 100 --duration 200ms --warmup 0 -q";
+    database.riops(prepare).expect(0);
+    let checkpoint = "select redo_lsn::text from pg_control_checkpoint()";
+    let before = database.value(checkpoint);
+    let vacuums = "select vacuum_count::text from pg_stat_user_tables where relname = 'rows_0001'";
+    let vacuumed = database.value(vacuums);
+    let run = "run rows --batch 10 --duration 100ms --warmup 0 --checkpoint --vacuum=freeze --settle 10ms";
+    let ran = database.riops(run).expect(0);
+    drop(ran.stdout_contains("before       VACUUM (freeze), CHECKPOINT, pause of 10ms"));
+    assert_ne!(database.value(checkpoint), before);
+    assert_ne!(database.value(vacuums), vacuumed);
+    let line = "run ping --vacuum --duration 100ms";
+    database.riops(line).expect(2).stderr_contains("--vacuum has no effect: the workload ping");
+    let line = "run ping --settle 1s --duration 100ms";
+    database.riops(line).expect(2).stderr_contains("requires --repeat, --checkpoint or --vacuum");
+    let [a, b] = ["", "--checkpoint"].map(|option| {
+        let line = format!("run rows --batch 10 --duration 100ms --warmup 0 -o json {option}");
+        database.riops(&line).expect(0).json()["id"].as_str().unwrap().to_owned()
+    });
+    let compared = database.riops(&format!("compare {a} {b}")).expect(0);
+    drop(compared.stdout_contains("clean_start.checkpoint"));
+}

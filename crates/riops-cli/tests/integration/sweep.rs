@@ -8,7 +8,7 @@ use std::process::Stdio;
 use riops::host::random_seed;
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, Database, command, database, folder};
+use crate::fixture::{CommandOutput, Database, command, database, folder, url_of_role};
 
 /// A short run without a dataset.
 /// A number of transactions: in a short time, none may end on a loaded machine.
@@ -360,4 +360,22 @@ fn invalid_experiments_are_usage_errors_before_the_first_run() {
     }
     assert!(!database.store.exists());
     database.riops("sweep --resume nothing").expect(1);
+}
+
+#[test]
+fn a_search_opens_no_more_sessions_than_the_role_may_have() {
+    let database = database("saturation_limit");
+    let mut admin = database.connect();
+    admin.execute("create role few login password 'x' connection limit 7").unwrap();
+    let line = format!("sweep {TIMED_PING} --find-saturation sessions -o json");
+    let mut search = database.command(&line);
+    search.env("RIOPS_DATABASE", url_of_role("few", &database.conninfo.database));
+    let ended = CommandOutput::run(&mut search);
+    admin.execute("drop role few").unwrap();
+    let ended = ended.expect(0).stderr_contains("at most 4 sessions: the server, the role");
+    assert!(!ended.stderr.contains("failed"), "{}", ended.stderr);
+    let cell = &ended.json()["cells"][0];
+    let levels = cell["levels"].as_array().unwrap().iter();
+    let most = levels.filter_map(|level| level["level"]["sessions"].as_u64()).max();
+    assert_eq!(most, Some(4), "{cell}");
 }

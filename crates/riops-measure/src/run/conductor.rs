@@ -1,6 +1,7 @@
 //! Conducts a run: runs its stages in order and builds the record.
 
 use super::active::ActiveRun;
+use super::clean_start::clean_start;
 use super::error::RunError;
 use crate::run::parts::{Ending, Part};
 use crate::run::verdict::judge;
@@ -97,6 +98,7 @@ pub(super) fn conduct(
 
 fn measure(active: &mut ActiveRun<'_>, runner: &mut dyn Runner) -> Result<Record, RunError> {
     let stages = runner.begin(active)?;
+    clean_start(active)?;
     let (mut parts, mut checks, mut ending) = (Vec::new(), Vec::new(), Ending::default());
     for position in 0..stages {
         match runner.stage(position, active) {

@@ -5,6 +5,7 @@ use crate::engine::EngineError;
 use crate::server::{ConnectionError, ServerError};
 use riops_model::plan::PlanError;
 use riops_model::record::HistogramError;
+use riops_model::units::sql::identifier;
 
 /// The error of a run without a record. An error after the first stage is part of the record instead.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,9 @@ pub enum RunError {
     /// The dataset cannot be created, used or dropped.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
+    /// The server cannot be brought into the state for the run.
+    #[error(transparent)]
+    CleanStart(#[from] CleanStartError),
     /// A stage gave no result.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -57,6 +61,49 @@ pub enum RunError {
         /// Reason of the failure.
         source: Box<RunError>,
     },
+}
+
+/// Why the server could not be brought into the state for a run.
+#[derive(Debug, thiserror::Error)]
+pub enum CleanStartError {
+    /// The role may not run CHECKPOINT.
+    #[error(
+        "role \"{role}\" has no privilege to run CHECKPOINT: {}, or omit it",
+        checkpoint_hint(*.has_role, .role)
+    )]
+    Checkpoint {
+        /// Name of the role.
+        role: String,
+        /// Whether the server has the predefined role `pg_checkpoint`.
+        has_role: bool,
+    },
+    /// The tables of the dataset cannot be found.
+    #[error("cannot find the tables of the dataset to vacuum them: {0}")]
+    Dataset(#[from] DatasetError),
+    /// The connection or a statement failed, or the user interrupted it.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+/// The predefined role `pg_checkpoint` exists since PostgreSQL 15.
+fn checkpoint_hint(has_role: bool, role: &str) -> String {
+    let role = identifier(role);
+    if has_role {
+        format!("grant it with `GRANT pg_checkpoint TO {role}`")
+    } else {
+        "before PostgreSQL 15, it requires a superuser".to_owned()
+    }
+}
+
+impl CleanStartError {
+    /// Returns whether the user interrupted the preparation.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(
+            self,
+            Self::Connection(ConnectionError::Interrupted)
+                | Self::Dataset(DatasetError::Connection(ConnectionError::Interrupted))
+        )
+    }
 }
 
 /// The kind of an error, which determines the exit code.
@@ -109,6 +156,10 @@ impl RunError {
     pub fn connection_error(&self) -> Option<&ConnectionError> {
         match self.cause() {
             Self::Connection(error)
+            | Self::CleanStart(
+                CleanStartError::Connection(error)
+                | CleanStartError::Dataset(DatasetError::Connection(error)),
+            )
             | Self::Server(ServerError::Connection(error))
             | Self::Dataset(
                 DatasetError::Connection(error)
@@ -165,5 +216,20 @@ impl<T, E: Into<RunError>> Context<T> for Result<T, E> {
             context: context(),
             source: Box::new(error.into()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_privilege_names_the_grant() {
+        let error =
+            |has_role| CleanStartError::Checkpoint { role: "my \"role".to_owned(), has_role };
+        let text = error(true).to_string();
+        assert!(text.contains("`GRANT pg_checkpoint TO \"my \"\"role\"`"), "{text}");
+        let text = error(false).to_string();
+        assert!(text.contains("superuser") && text.contains("omit it"), "{text}");
     }
 }

@@ -31,6 +31,7 @@
 //! depending on it.
 
 mod active;
+mod clean_start;
 mod conductor;
 mod environment;
 mod error;
@@ -52,7 +53,8 @@ mod verify;
 pub use crate::engine::{Agreement, Coordination, History, Hooks, NoHistory};
 pub use crate::workload::OnMessage;
 pub use active::allow_sessions;
-pub use error::{ErrorKind, RunError};
+pub use clean_start::{checkpoint, vacuum};
+pub use error::{CleanStartError, ErrorKind, RunError};
 pub use find::{Prepare, prepare};
 pub use merge::{MergeError, Part as MergedPart, differing_plans, merge, merged_point};
 pub use settings::{restore_settings, settings_warning};

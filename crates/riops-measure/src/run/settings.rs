@@ -430,16 +430,16 @@ mod tests {
     #[test]
     fn the_elements_of_a_list_and_the_parts_of_a_name_are_quoted() {
         let sql = |name: &str, value: &str| alter(name, Some(&value.to_owned()));
-        assert_eq!(sql("work_mem", "4MB"), "alter system set work_mem = '4MB'");
+        assert_eq!(sql("work_mem", "4MB"), r#"alter system set "work_mem" = '4MB'"#);
         assert_eq!(
             sql("shared_preload_libraries", "pg_stat_statements, auto_explain"),
-            "alter system set shared_preload_libraries = 'pg_stat_statements', 'auto_explain'"
+            r#"alter system set "shared_preload_libraries" = 'pg_stat_statements', 'auto_explain'"#
         );
         assert_eq!(
             sql("auto_explain.log_analyze", "it's"),
-            "alter system set auto_explain.log_analyze = 'it''s'"
+            r#"alter system set "auto_explain"."log_analyze" = 'it''s'"#
         );
-        assert_eq!(alter("work_mem", None), "alter system reset work_mem");
+        assert_eq!(alter("work_mem", None), r#"alter system reset "work_mem""#);
         assert!(check_sql("a'b", "c").contains("current_setting('a''b') is distinct from 'c'"));
     }
 }

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::connection::{Connection, ConnectionError};
 use super::conninfo::ConnInfo;
+use super::dialect::Feature;
 use super::pooler::detect_pooler;
 use crate::host::Interrupt;
 use riops_model::record::diagnosis::Pooler;
@@ -15,6 +16,8 @@ use riops_model::units::Span;
 const NAME_BYTES_MAX: usize = 63;
 /// Pause between attempts to connect to a server that is still starting.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+const FREE_CONNECTIONS: &str = include_str!("../../sql/target/free_connections.sql");
 
 /// Why a server cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +94,24 @@ impl Server {
                 other => return other,
             }
         }
+    }
+
+    /// Returns the number of sessions that a run may have now, besides its other connections; `None` if it is unknown, as
+    /// behind a pool in transaction mode.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] if the server cannot be reached.
+    pub fn free_sessions(&self, interrupt: &Interrupt) -> Result<Option<u32>, ConnectionError> {
+        let mut connection = Connection::open(&self.conninfo, interrupt)?;
+        let pooler = detect_pooler(&mut connection, &self.conninfo, interrupt)?;
+        let is_counted = connection.dialect().has(Feature::Heap);
+        if !is_counted || pooler.is_some_and(|pooler| pooler.by_transaction) {
+            return Ok(None);
+        }
+        // This connection ends; a run has two besides its sessions, and one that locks the dataset.
+        let free = connection.query_value(FREE_CONNECTIONS)?;
+        let free = free.and_then(|free| free.parse::<i64>().ok()).map(|free| free - 2);
+        Ok(free.map(|free| u32::try_from(free.max(1)).unwrap_or(u32::MAX)))
     }
 
     /// Sets `application_name` to the name given by the user, or `riops`, followed by the id of the run. This

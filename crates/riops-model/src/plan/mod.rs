@@ -43,8 +43,8 @@ pub use observe::ObserveRun;
 pub use oltp::{OltpDataset, OltpRun};
 pub use point::{PointOperations, PointRun};
 pub use policy::{
-    Caches, Drain, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, RateStep,
-    SESSIONS_MAX, Schedule, Share, Stop, Trust, Unrecorded,
+    Caches, CleanStart, Drain, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol,
+    RateStep, SESSIONS_MAX, Schedule, Share, Stop, Trust, Unrecorded, Vacuum,
 };
 pub use query::{NamedQuery, PROMQL, Prometheus, SERVER_THROTTLED};
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};

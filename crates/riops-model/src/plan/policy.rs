@@ -239,6 +239,33 @@ pub enum Protocol {
 
 names!(Protocol { Prepared: "prepared", Extended: "extended", Simple: "simple" });
 
+/// VACUUM of the tables before a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vacuum {
+    /// Without further work.
+    Plain,
+    /// With the statistics of the planner.
+    Analyze,
+    /// With all row versions frozen, and the statistics.
+    Freeze,
+}
+
+names!(Vacuum { Plain: "plain", Analyze: "analyze", Freeze: "freeze" });
+
+/// The state of the server before the warm-up, so that runs start alike.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CleanStart {
+    /// VACUUM of the tables of the dataset.
+    pub vacuum: Option<Vacuum>,
+    /// CHECKPOINT, after VACUUM.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub checkpoint: bool,
+    /// Pause after both, in seconds.
+    pub settle_s: Option<f64>,
+}
+
 /// How a worker waits for its sockets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

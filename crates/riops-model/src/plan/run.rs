@@ -10,8 +10,8 @@ use smart_default::SmartDefault;
 use super::error::{PlanError, at_least_one, at_most, pairs, refuse, require_public};
 use super::facts::{self, Facts};
 use super::policy::{
-    Drain, Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, RATE_MAX, SESSIONS_MAX,
-    Schedule, Share, Stop, Trust, Unrecorded, validate_steps,
+    CleanStart, Drain, Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, RATE_MAX,
+    SESSIONS_MAX, Schedule, Share, Stop, Trust, Unrecorded, validate_steps,
 };
 use super::query::{self, NamedQuery, Prometheus};
 use super::rows::RowsRun;
@@ -142,6 +142,9 @@ pub struct Plan {
     /// Whether a missing dataset is prepared first.
     #[serde(default)]
     pub prepare: PreparePolicy,
+    /// The state of the server before the warm-up.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub clean_start: CleanStart,
     /// Settings of the server during the run, by name: of the sessions where these may set them, otherwise of the whole server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
@@ -235,6 +238,7 @@ impl Plan {
         self.validate_stop()?;
         self.validate_drain()?;
         self.validate_checkpoints()?;
+        self.validate_clean_start()?;
         self.validate_settings()?;
         facts::validate(&self.facts)?;
         query::validate("--probe", self.probes.iter())?;
@@ -258,6 +262,22 @@ impl Plan {
             }
             _ => Ok(()),
         }
+    }
+
+    fn validate_clean_start(&self) -> Result<(), PlanError> {
+        let traits = self.work.traits();
+        require!(
+            self.clean_start.vacuum.is_none() || traits.dataset.is_some(),
+            "--vacuum has no effect: the workload {} has no dataset of riops",
+            traits.name
+        );
+        let settle_s = self.clean_start.settle_s.unwrap_or_default();
+        require!(
+            (0.0..=HOUR_S).contains(&settle_s),
+            "--settle must be between 0 and 1h, not {}",
+            Span::of_seconds(settle_s)
+        );
+        Ok(())
     }
 
     fn validate_settings(&self) -> Result<(), PlanError> {

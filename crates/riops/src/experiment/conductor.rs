@@ -8,14 +8,14 @@ use super::servers::Servers;
 use super::stored::{stored_definition, stored_runs};
 use crate::host::Interrupt;
 use crate::record::{Events, Status};
+use crate::server::SelectError;
 use crate::store::{
     self, ExperimentLock, ExperimentState, Store, StoreError, StoreLocation, StoredExperiment,
 };
-use crate::study::End;
-use crate::study::start_line;
-use crate::study::{Experiment, Goal};
-use crate::study::{Failure, Study};
-use crate::units::format::short_id;
+use crate::study::{
+    Cell, End, Experiment, Failure, Goal, SaturationSettings, Search, Study, start_line,
+};
+use crate::units::format::{number_of, short_id};
 
 /// A stored experiment that is continued: what is left is measured.
 pub struct Continued {
@@ -40,7 +40,8 @@ impl Conductor<'_> {
     ///
     /// # Errors
     /// [`ConductError`] if a result could not be stored, or no further run is possible.
-    pub fn start(&self, experiment: Experiment) -> Result<(Study, End), ConductError> {
+    pub fn start(&self, mut experiment: Experiment) -> Result<(Study, End), ConductError> {
+        self.limit_sessions(&mut experiment)?;
         let store = store::open(&self.location, self.interrupt)?;
         store.require_writable()?;
         let lock = store.lock_experiment(&experiment.id)?;
@@ -58,6 +59,34 @@ impl Conductor<'_> {
         })?;
         let study = Study::load(experiment, Vec::new(), Vec::new());
         self.resume(Continued { store, lock, state, study, allow_changed: false })
+    }
+
+    /// Limits a search for the number of sessions to what the servers permit.
+    fn limit_sessions(&self, experiment: &mut Experiment) -> Result<(), ConductError> {
+        let Goal::Saturation(settings @ SaturationSettings { search: Search::Sessions, .. }) =
+            &mut experiment.goal
+        else {
+            return Ok(());
+        };
+        let mut checked = Vec::new();
+        for Cell { server, .. } in &experiment.cells {
+            if checked.contains(&server) {
+                continue;
+            }
+            checked.push(server);
+            let target = (self.select)(server)?;
+            let free = target.server().free_sessions(self.interrupt);
+            target.close().map_err(SelectError::from)?;
+            let free = free.map_err(SelectError::from)?;
+            if let Some(free) = free.filter(|free| *free < settings.last) {
+                self.events.notice(&format!(
+                    "at most {}: the server, the role and the database permit no more connections",
+                    number_of(free.into(), "session")
+                ));
+                settings.last = free;
+            }
+        }
+        Ok(())
     }
 
     /// Continues the newest stored experiment that measures the same, except for its failed runs: they may have been the

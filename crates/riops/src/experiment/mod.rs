@@ -17,7 +17,7 @@ mod reset;
 mod servers;
 mod stored;
 
-pub use between::{BetweenError, prepare_run};
+pub use between::prepare_run;
 pub use build::{BuildError, Builder, Variant};
 pub use conduct::{Bench, conduct};
 pub use conductor::Continued;

@@ -1,12 +1,12 @@
 //! Where and with whom experiments are conducted, and why that fails.
 
-use super::between::BetweenError;
 use super::build::BuildError;
 use super::reset::ResetError;
 use crate::fleet::{FleetError, Membership};
 use crate::host::Interrupt;
 use crate::plan::PlanError;
 use crate::record::Events;
+use crate::run::CleanStartError;
 use crate::server::{ConnectionError, SelectError, Target};
 use crate::session::NotStored;
 use crate::store::{StoreError, StoreLocation};
@@ -47,7 +47,7 @@ pub enum ConductError {
     Reset(#[from] ResetError),
     /// The server could not be brought into the state for a run.
     #[error(transparent)]
-    Between(#[from] BetweenError),
+    Between(#[from] CleanStartError),
     /// A connection failed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),

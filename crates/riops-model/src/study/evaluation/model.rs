@@ -182,7 +182,7 @@ pub struct RoundTrip {
     pub a_us: f64,
     /// B minus A.
     pub change_us: f64,
-    /// The interval of the change, from that of the ratio of the rates.
+    /// The interval of the change, from the interval of the ratio of the rates.
     pub interval: Option<Interval>,
     /// The change of the CPU time of the client, which is part of it.
     pub client_us: Option<f64>,

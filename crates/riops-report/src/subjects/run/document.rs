@@ -13,8 +13,9 @@ use crate::sections::{
 use crate::words::next::{Commands, Known};
 use crate::words::{self, Words};
 use riops_model::figure::{Figure, Summary};
-use riops_model::plan::{LatencyKind, Metric, Schedule};
+use riops_model::plan::{CleanStart, LatencyKind, Metric, Schedule, Vacuum};
 use riops_model::record::{Note, RateVerdict, Record, Status, ThresholdRecord, Validity};
+use riops_model::units::Span;
 use riops_model::units::format::{bounded, duration_us, joined, rate};
 
 /// The text of a run in lines of at most `width` columns, if its words allow it.
@@ -69,6 +70,17 @@ pub(super) fn limits(document: &mut Document, summary: &Summary<'_>) {
     cost::cost(document, summary);
 }
 
+/// The state of the server before the warm-up.
+fn clean_start(wanted: CleanStart) -> String {
+    let vacuum = wanted.vacuum.map(|kind| match kind {
+        Vacuum::Plain => "VACUUM".to_owned(),
+        kind => format!("VACUUM ({kind})"),
+    });
+    let checkpoint = wanted.checkpoint.then(|| "CHECKPOINT".to_owned());
+    let settle = wanted.settle_s.map(|seconds| format!("pause of {}", Span::of_seconds(seconds)));
+    joined(vacuum.into_iter().chain(checkpoint).chain(settle), ", ")
+}
+
 /// The settings of the server that the plan changes, with the values that the sessions had.
 pub(super) fn changed_settings(record: &Record) -> impl Iterator<Item = String> {
     record.plan.settings.iter().map(|(name, value)| {
@@ -97,6 +109,7 @@ pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) 
     }
     document.lines("dataset", words::dataset_text(record));
     document.lines("setting", changed_settings(record));
+    document.known("before", clean_start(record.plan.clean_start));
     let facts = record.plan.facts.iter().map(|(name, value)| format!("{name} {value}"));
     document.known("facts", joined(facts, " · "));
     if let Some(summary) = &summary {

@@ -2,10 +2,12 @@
 
 use indexmap::IndexMap;
 
+use crate::effect::change_text;
 use crate::subjects::experiment::cells::with_interval;
 use crate::subjects::experiment::saturation::tables::{fitted_interval, sessions};
+use riops_model::figure::Figure;
 use riops_model::stats::FittedValue;
-use riops_model::study::evaluation::{CellView, FigureView, StudyView};
+use riops_model::study::evaluation::{CellView, FigureView, LevelView, StudyView};
 use riops_model::study::search::{rate, sessions};
 use riops_model::study::{Level, Saturation};
 use riops_model::units::format::{joined, number_of, rate};
@@ -26,6 +28,9 @@ pub(in crate::subjects::experiment) fn words(
                 "saturation",
                 format!("{name}{}", saturation_text(view, cell, saturation, conclusion)),
             );
+            if let Some(text) = beyond(view, cell, conclusion) {
+                add("beyond", format!("{name}{text}"));
+            }
             for text in of_law(saturation, conclusion) {
                 add("law", format!("{name}{text}"));
             }
@@ -73,7 +78,66 @@ fn saturation_text(
             format!(", at least 95% of the plateau around {sessions} sessions: {tps} TPS")
         })
     };
-    format!("{}{nodes}{reached}{best}", number_of(conclusion.saturation.into(), "session"))
+    let range = range(view, cell, conclusion).map_or_else(String::new, |[low, high]| {
+        if low == high { String::new() } else { format!(" (between {low} and {high})") }
+    });
+    format!("{}{range}{nodes}{reached}{best}", number_of(conclusion.saturation.into(), "session"))
+}
+
+/// Share of the plateau from which on a number of sessions saturates the server.
+const SATURATED: f64 = 0.95;
+
+/// The levels of the closed loop with their throughputs, ascending.
+fn closed_levels<'a>(
+    view: &'a StudyView,
+    cell: &'a CellView,
+) -> impl Iterator<Item = (u32, &'a LevelView, &'a FigureView)> {
+    cell.levels.iter().filter_map(|level| match level.level {
+        Level::Sessions(sessions) => {
+            Some((sessions, level, level.group.figure(view.main_stage, view.main)?))
+        }
+        Level::Rate { .. } => None,
+    })
+}
+
+/// The numbers of sessions between which the saturation point is: the first that may reach 95% of the plateau, and the first
+/// that certainly does, by the intervals of the throughputs. The highest level if none certainly does; `None` without intervals.
+fn range(view: &StudyView, cell: &CellView, conclusion: &sessions::Conclusion) -> Option<[u32; 2]> {
+    let plateau = closed_loop(view, cell, conclusion.best)?.estimate.interval?;
+    let levels: Vec<_> = closed_levels(view, cell).collect();
+    let interval = |figure: &FigureView| figure.estimate.interval;
+    let may_reach = |figure: &FigureView| {
+        interval(figure).is_none_or(|own| own.high >= SATURATED * plateau.low)
+    };
+    let reaches = |figure: &FigureView| {
+        interval(figure).is_some_and(|own| own.low >= SATURATED * plateau.high)
+    };
+    let first = |is_met: &dyn Fn(&FigureView) -> bool| {
+        levels.iter().find(|(_, _, figure)| is_met(figure)).map(|(sessions, ..)| *sessions)
+    };
+    let low = first(&may_reach)?.min(conclusion.saturation);
+    let (last, ..) = levels.last()?;
+    Some([low, first(&reaches).unwrap_or(*last).max(conclusion.saturation)])
+}
+
+/// The throughput and the latency with the most sessions, if these are beyond the plateau.
+fn beyond(view: &StudyView, cell: &CellView, conclusion: &sessions::Conclusion) -> Option<String> {
+    let (most, level, figure) = closed_levels(view, cell).last()?;
+    let at = closed_levels(view, cell).find(|(sessions, ..)| *sessions == conclusion.saturation);
+    let (_, saturated, reached) = at?;
+    if most <= conclusion.best {
+        return None;
+    }
+    let change = change_text(figure.estimate.value / reached.estimate.value);
+    let p99 = |level: &LevelView| Some(level.group.figure(view.main_stage, Figure::P99Us)?.text());
+    let latency = p99(saturated).zip(p99(level));
+    let latency =
+        latency.map_or_else(String::new, |(before, now)| format!(", p99 {before} → {now}"));
+    Some(format!(
+        "{}: {} TPS ({change}){latency}",
+        number_of(most.into(), "session"),
+        figure.text()
+    ))
 }
 
 /// The throughput of the closed loop with this number of sessions.

@@ -1,2 +1,0 @@
--- For servers without VACUUM.
-analyze {table}

@@ -1,1 +1,0 @@
-vacuum (analyze) {tables}
