@@ -281,11 +281,23 @@ fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Erro
     if let [nearest, ..] = own.nearest(&name).as_slice() {
         let suggested = ContextValue::String(format!("--{nearest}"));
         error.insert(ContextKind::SuggestedArg, suggested);
+    } else if is_option_of_cells(line, &name) {
+        let text = format!("'--set {name}=VALUE' sets an option of the runs");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
     } else if let Some(text) = commands_with(crate::args::built(), &name) {
         let text = format!("'--{name}' is an option of {text}");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
     }
     error
+}
+
+/// Whether the command conducts an experiment of files, whose runs have an option of this name.
+fn is_option_of_cells(line: &CommandLine, name: &str) -> bool {
+    let run = crate::args::built().find_subcommand("run");
+    matches!(line.subcommands().as_slice(), ["ab" | "sweep"])
+        && run.is_some_and(|run| {
+            run.get_subcommands().any(|workload| OptionNames::of_one(workload).contains(name))
+        })
 }
 
 /// Returns the command that measures a workload of this name, or a test of sysbench.
@@ -651,6 +663,8 @@ mod tests {
     fn suggests_the_command_of_an_option_and_never_an_unrelated_option() {
         let text = error_of(&["riops", "run", "rows", "--recreate"]);
         assert!(text.contains("'--recreate' is an option of 'riops prepare rows'"), "{text}");
+        let text = error_of(&["riops", "ab", "a.toml", "b.toml", "--duration", "3s"]);
+        assert!(text.contains("'--set duration=VALUE' sets an option of the runs"), "{text}");
         let text = error_of(&["riops", "run", "rows", "--zzz"]);
         assert!(!text.contains("tip"), "{text}");
     }

@@ -122,7 +122,9 @@ case "${words[0]:-}" in
     [[ " ${words[*]} " =~ ' --repeat '|' --dry-run '|' --find-saturation '|' find-my-limit ' ]] || args+=(--repeat 2)
     args=("${args[@]/--settle/--cool-down}") ;;
   ab) [[ " ${words[*]} " =~ ' --resume ' ]] && exec "$REAL_RIOPS" "${args[@]}"
-    args+=(--rounds-max 5 --set warmup=0)
+    args+=(--rounds-max 5)
+    [[ " ${words[*]} " =~ ' --vary ' ]] && exec "$REAL_RIOPS" "${args[@]}" --warmup 0 -t 300ms
+    args+=(--set warmup=0)
     [[ " ${words[*]} " =~ ' --set ' ]] || args+=(--set duration=300ms --set rows=2000) ;;
 esac
 exec "$REAL_RIOPS" "${args[@]}"

@@ -122,7 +122,10 @@ pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hi
         Bottleneck::Locks if holds_for(TimePart::Wal) => commands.without_waits_for_wal(),
         Bottleneck::Locks if plan.sessions > 1 => commands
             .same(&format!("--sessions {}", plan.sessions.div_ceil(4)), "with fewer conflicts"),
-        Bottleneck::ForeignCpu | Bottleneck::SharedCpu if summary.record.is_disturbed() => {
+        bottleneck
+            if bottleneck == Bottleneck::ForeignCpu
+                || bottleneck == Bottleneck::SharedCpu && summary.record.is_disturbed() =>
+        {
             let command = format!("riops runs rerun last{}", commands.server);
             commands.stored(command, "when the machine is quieter")?
         }

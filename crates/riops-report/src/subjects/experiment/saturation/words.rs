@@ -107,7 +107,8 @@ fn range(view: &StudyView, cell: &CellView, conclusion: &sessions::Conclusion) -
     let levels: Vec<_> = closed_levels(view, cell).collect();
     let interval = |figure: &FigureView| figure.estimate.interval;
     let may_reach = |figure: &FigureView| {
-        interval(figure).is_none_or(|own| own.high >= SATURATED * plateau.low)
+        let most = interval(figure).map_or(figure.estimate.value, |own| own.high);
+        most >= SATURATED * plateau.low
     };
     let reaches = |figure: &FigureView| {
         interval(figure).is_some_and(|own| own.low >= SATURATED * plateau.high)
