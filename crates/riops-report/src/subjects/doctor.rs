@@ -228,6 +228,7 @@ mod tests {
             ],
         };
         let findings = diagnosis_findings(&diagnosis);
+        crate::answer::answers(&findings);
         let text = |detail| findings_text(&findings, Lines { detail, ..Lines::from(80) });
         insta::assert_snapshot!([Detail::Answer, Detail::Everything].map(text).join("\n"));
     }

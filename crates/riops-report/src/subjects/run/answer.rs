@@ -49,14 +49,16 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
     let stored = extras.stored.replace(&id, short_id(&id));
     let document = run_document(record, &Extras { stored: &stored, lines, ..*extras });
     let room = columns.saturating_sub(TEXT_INDENT);
-    let (mut answer, mut unusual) = selected(document.clone(), room, 2);
-    let is_too_long = |answer: &Document, notes: usize| {
-        text(answer, lines).lines().count() + notes.min(NOTES_MAX) > LINES_MAX
-    };
-    if is_too_long(&answer, unusual.len()) {
-        (answer, unusual) = selected(document, room, 1);
+    let is_too_long =
+        |answer: &Document, notes: usize| text(answer, lines).lines().count() + notes > LINES_MAX;
+    let (mut answer, mut unusual) = selected(document.clone(), room, [2, 2]);
+    if is_too_long(&answer, unusual.len().min(NOTES_MAX)) {
+        (answer, unusual) = selected(document.clone(), room, [1, 2]);
     }
-    add_doubts(&mut answer, record);
+    if is_too_long(&answer, unusual.len().min(1)) {
+        (answer, unusual) = selected(document, room, [1, 1]);
+    }
+    add_doubts(&mut answer, record, room.saturating_sub(2));
     // Bad news first.
     unusual.sort_by_key(|fact| fact.tone != Tone::Bad);
     let free = LINES_MAX.saturating_sub(text(&answer, lines).lines().count());
@@ -82,8 +84,8 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
 /// Marks of a run whose data are right and whose figures are in doubt.
 const DOUBTS: [&str; 4] = ["disturbed", "not steady", "outage", "connections lost"];
 
-/// Adds to the verdict what makes a valid result less reliable.
-fn add_doubts(answer: &mut Document, record: &Record) {
+/// Adds to the verdict what makes a valid result less reliable. It keeps its length, or the columns of a line.
+fn add_doubts(answer: &mut Document, record: &Record, columns: usize) {
     let marks = record.marks().into_iter().filter(|mark| DOUBTS.contains(mark));
     let doubts = joined(marks, ", ");
     for block in &mut answer.blocks {
@@ -91,7 +93,9 @@ fn add_doubts(answer: &mut Document, record: &Record) {
             && let Some(proof) = text.strip_prefix("yes: ").filter(|_| label == "valid")
             && !doubts.is_empty()
         {
-            (*text, *tone) = (format!("yes, but {doubts}: {proof}"), Some(Tone::Warn));
+            let room = text.chars().count().max(columns);
+            let doubtful = shortened(&format!("yes, but {doubts}: {proof}"), room);
+            (*text, *tone) = (doubtful, Some(Tone::Warn));
         }
     }
 }
@@ -101,9 +105,10 @@ fn is_end(block: &Block) -> bool {
     matches!(block, Block::Line { label, .. } if label == "stored")
 }
 
-/// Returns the blocks of the answer, and the unusual facts. A line of text has this number of columns, and good news have at most
-/// `good_lines` lines.
-fn selected(document: Document, columns: usize, good_lines: usize) -> (Document, Vec<Unusual>) {
+/// Returns the blocks of the answer, and the unusual facts. A line of text has this number of columns; a fact has at most
+/// `lines_max` lines: the first number for good news, the second one for others.
+fn selected(document: Document, columns: usize, lines_max: [usize; 2]) -> (Document, Vec<Unusual>) {
+    let [good_max, others_max] = lines_max;
     let (mut answer, mut unusual) = (Document::default(), Vec::new());
     let mut gaps = 0;
     let mut label = String::new();
@@ -133,13 +138,17 @@ fn selected(document: Document, columns: usize, good_lines: usize) -> (Document,
                 let own = if continues { String::new() } else { label.clone() };
                 if is_main {
                     let tone = (!continues).then_some(Tone::Main);
+                    let is_narrow = others_max == 1;
+                    let text =
+                        if is_narrow { shortened(&text, columns.saturating_sub(2)) } else { text };
                     answer.blocks.push(Block::Line { label: own, text, tone });
                 } else if let Some((_, lines)) = shown {
                     // A restriction follows a semicolon.
                     let is_short = tone == Some(Tone::Good) && !text.contains("; ");
-                    let lines = if is_short { good_lines.min(*lines) } else { *lines };
+                    let lines = if is_short { good_max } else { others_max }.min(*lines);
                     let text = if is_latency(&label) { main_percentiles(&text) } else { text };
-                    let text = shortened(&text, lines * columns.saturating_sub(WRAPPED_COLUMNS));
+                    let wrapped = if lines > 1 { WRAPPED_COLUMNS } else { 2 };
+                    let text = shortened(&text, lines * columns.saturating_sub(wrapped));
                     answer.blocks.push(Block::Line { label: own, text, tone });
                 } else if let Some(tone) = tone.filter(|tone| *tone != Tone::Good) {
                     unusual.push(Unusual { label: label.clone(), text, tone });
@@ -189,9 +198,15 @@ mod tests {
             example_load(&[Method::Copy, Method::Insert]),
             example_cbc(),
         ] {
-            let table = if record.stages.len() > 1 { record.stages.len() + 8 } else { 0 };
-            for columns in [80, 100, usize::MAX] {
+            let steps = record.stages.len();
+            for columns in [60, 80, 100, usize::MAX] {
                 let text = answer_text(&record, columns);
+                // A step that is wider than the terminal has three lines.
+                let table = match (steps, columns) {
+                    (1, _) => 0,
+                    (_, 60) => 3 * steps + 8,
+                    _ => steps + 8,
+                };
                 assert!(text.lines().count() <= LINES_MAX + table, "{columns}: {text}");
                 assert!(
                     text.lines().all(|line| line.chars().count() <= columns.min(100)),
@@ -201,7 +216,7 @@ mod tests {
         }
         insta::assert_snapshot!(
             [example_record(), example_oltp(), example_load(&[Method::Copy, Method::Insert])]
-                .map(|record| answer_text(&record, 80))
+                .map(|record| [60, 80, 100].map(|columns| answer_text(&record, columns)).join("\n"))
                 .join("\n")
         );
     }
