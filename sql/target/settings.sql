@@ -27,7 +27,7 @@ select name,
                             'huge_pages_status'))
            and name not in ('data_directory', 'config_file', 'hba_file', 'ident_file',
                             'unix_socket_directories', 'port', 'external_pid_file', 'primary_conninfo',
-                            'application_name', 'client_encoding')
+                            'application_name', 'client_encoding', 'riops.previous_settings')
            and name !~ '(_command|conninfo|passphrase|password|passwd|secret|token|credential|key)') as settings
  union all
 -- pg_settings does not list these two, on which privileges, row security and defaults depend. Their defaults: no role,

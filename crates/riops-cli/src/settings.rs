@@ -356,6 +356,9 @@ fn require_no_misplaced_option(command: &Command, matches: &ArgMatches) -> Resul
 /// Whether an option with this value names a program, a file or an SQL expression, which a file must not permit itself.
 pub(crate) fn needs_permission(option: &str, value: &str) -> bool {
     match option {
+        // A setting of the server may concern other sessions, and the programs that it executes.
+        "setting" => true,
+        name if name.starts_with("set.") => true,
         "allow-shell" | "trust" | "log" | "server-dir" | "server-data" | "cache-dir"
         | "command" | "count" | "probe" | "prometheus" => true,
         "server-set" => {

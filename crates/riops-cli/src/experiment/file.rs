@@ -139,7 +139,7 @@ pub(super) fn require_trusted_option(command: &Command, name: &str, value: &Valu
         || texts.iter().any(|text| needs_permission(&long, text))
     {
         return refuse(format!(
-            "{long} = {value} names a program, a file, a server or an SQL expression: permit it with --trust, or set it on the command line"
+            "{long} = {value} names a program, a file, a server, a setting of it or an SQL expression: permit it with --trust, or set it on the command line"
         ));
     }
     Ok(())

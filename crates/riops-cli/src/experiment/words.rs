@@ -70,6 +70,9 @@ fn require_effect_on_cells(long: &str) -> Result<()> {
             "\"{long}\" has no effect on the runs of an experiment: {of_command}"
         ));
     }
+    if ["restart", "trust"].contains(&long) {
+        return refuse(format!("\"{long}\" is accepted on the command line only: --{long}"));
+    }
     Ok(())
 }
 

@@ -254,6 +254,17 @@ fn an_ab_test_varies_a_setting() {
         "ab ping --vary work_mem=5MB,6MB --rounds-max 4 --duration 100ms --warmup 0 -o json -q";
     let test = CommandOutput::run(&mut command_on(&home, line)).expect(0).json();
     assert_eq!(test["axes"][0]["values"][1], "6MB", "{test}");
+    // A file must not change a server, nor name the command that restarts it.
+    let file = home.join("file.toml");
+    for (text, refusal) in [
+        ("workload = 'ping'\n[axes]\n'set.work_mem' = ['4MB', '8MB']\n", "permit it with --trust"),
+        ("workload = 'ping'\n[options]\nsetting = 'work_mem=4MB'\n", "permit it with --trust"),
+        ("workload = 'ping'\n[options]\nrestart = 'true'\n", "accepted on the command line only"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let line = format!("sweep {} --dry-run", file.display());
+        database.riops(&line).expect(2).stderr_contains(refusal);
+    }
     database.riops("ab ping --vary work_mem=4MB").expect(2).stderr_contains("expected two values");
     database.riops("ab ping").expect(2).stderr_contains("--vary");
     database

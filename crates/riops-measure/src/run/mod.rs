@@ -88,7 +88,7 @@ pub fn run<'a>(
     plan.validate()?;
     plan.thresholds.iter().try_for_each(|threshold| Figure::required(threshold).map(|_| ()))?;
     let events = hooks.events.clone();
-    let mut settings = RunSettings::apply(&plan.settings, server, &events)?;
+    let mut settings = RunSettings::apply(plan, server, interrupt, &events)?;
     let active = ActiveRun::open(plan, server, interrupt, hooks, &settings);
     let result = active.and_then(|active| conduct(active, runner(&plan.work).as_mut()));
     settings.restore(&events);

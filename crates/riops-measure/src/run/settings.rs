@@ -14,6 +14,7 @@ use super::error::RunError;
 use crate::dataset::Holders;
 use crate::host::Interrupt;
 use crate::server::{Connection, ConnectionError, Feature, Server};
+use riops_model::plan::Plan;
 use riops_model::record::{Events, RunEvent};
 use riops_model::units::format::joined;
 use riops_model::units::sql::{identifier, literal};
@@ -68,14 +69,15 @@ impl RunSettings {
     /// [`RunError`] if there is no such setting, the server refuses the value, others use the server, or a restart is required
     /// and no command for it is known. Changes until then are undone.
     pub(super) fn apply(
-        wanted: &BTreeMap<String, String>,
+        plan: &Plan,
         server: &Server,
+        interrupt: &Interrupt,
         events: &Events,
     ) -> Result<Self, RunError> {
+        let wanted = &plan.settings;
         let mut settings = Self {
             server: server.clone(),
-            // The previous values are restored even if the run was interrupted.
-            interrupt: Interrupt::new(),
+            interrupt: interrupt.clone(),
             effective: BTreeMap::new(),
             session_sql: Vec::new(),
             guard: None,
@@ -83,6 +85,7 @@ impl RunSettings {
         if wanted.is_empty() {
             return Ok(settings);
         }
+        server.await_connection(plan.connect_within_s, interrupt)?;
         let applied = settings.apply_all(wanted, events);
         if let Err(error) = applied {
             settings.restore(events);
@@ -205,6 +208,8 @@ impl RunSettings {
         if self.guard.is_none() {
             return;
         }
+        // An interrupted run is no reason to leave them.
+        self.interrupt = Interrupt::new();
         if let Err(error) = self.restore_all() {
             let text = format!(
                 "the settings of the server could not be restored: {error}: `riops server restore`"
