@@ -18,7 +18,7 @@ use riops_model::comparison::{
 use riops_model::figure::Figure;
 use riops_model::record::Record;
 use riops_model::stats::{Effect, Needed, Outcome, Settings};
-use riops_model::units::format::{bounded, joined, number_of, percent};
+use riops_model::units::format::{bounded, joined, number_of, percent, short_id};
 
 /// Returns the document of a comparison.
 pub fn comparison(comparison: &Comparison) -> Findings {
@@ -80,8 +80,14 @@ pub fn comparison(comparison: &Comparison) -> Findings {
 fn answer(title: &str, comparison: &Comparison, conclusion: &Document) -> Document {
     let mut answer = Document::default();
     let side = |side: &Side| {
-        let text = side_text(side);
-        let marks = side.marked.iter().map(|(mark, count)| format!("{count} {mark}"));
+        let shorten = |text: String, run: &String| text.replace(run.as_str(), short_id(run));
+        let text = side.runs.iter().fold(side_text(side), shorten);
+        // A run is disturbed or not; of several, the number is of interest.
+        let is_single = side.runs.len() == 1;
+        let marks = side.marked.iter().map(|(mark, count)| match is_single {
+            true => (*mark).to_owned(),
+            false => format!("{count} {mark}"),
+        });
         joined([text].into_iter().chain(marks), ", ")
     };
     let [a, b] = [&comparison.a, &comparison.b].map(side);
