@@ -29,8 +29,16 @@ pub(crate) const PGBENCH_CONNECTION: &str = "RIOPS_PGBENCH_CONNECTION";
 pub(crate) const SYSBENCH_VERSION: &str = "RIOPS_SYSBENCH_VERSION";
 
 /// Variables with this prefix that set no option. The tests and the comparison with other tools use them.
-const OTHER_VARIABLES: [&str; 5] =
-    ["RIOPS_BINARY", "RIOPS_TEST_ALL", "RIOPS_WRITE_SCRIPTS", PGBENCH_CONNECTION, SYSBENCH_VERSION];
+const OTHER_VARIABLES: [&str; 7] = [
+    "RIOPS_BINARY",
+    "RIOPS_TEST_ALL",
+    "RIOPS_WRITE_SCRIPTS",
+    // Of the commands before and after a run.
+    "RIOPS_CELL",
+    "RIOPS_ROUND",
+    PGBENCH_CONNECTION,
+    SYSBENCH_VERSION,
+];
 
 /// The commands whose subcommands are workloads.
 const OF_WORKLOADS: [&str; 7] = ["prepare", "run", "sweep", "ab", "verify", "warm", "cleanup"];

@@ -80,6 +80,8 @@ struct BetweenFile {
     vacuum: bool,
     idle_device: Option<Time>,
     cool_down: Option<Time>,
+    before: Option<String>,
+    after: Option<String>,
 }
 
 /// A duration as typed: `30s`.
@@ -154,6 +156,9 @@ fn require_trust(
     if trust.trust {
         return Ok(());
     }
+    if let Some(command) = file.between.before.as_ref().or(file.between.after.as_ref()) {
+        return refuse(format!("\"{command}\" is executed: permit it with --trust"));
+    }
     let command = command_of(&file.workload)?;
     let is_set = |name: &str| {
         set.iter().any(|(known, _)| long_name(&command, known) == long_name(&command, name))
@@ -200,6 +205,8 @@ fn draft(file: ExperimentFile, stem: String, set: &[(String, String)]) -> Result
             vacuum: file.between.vacuum,
             idle_device_s: file.between.idle_device.map(|time| time.0),
             cool_down_s: file.between.cool_down.map_or(0.0, |time| time.0),
+            before: file.between.before,
+            after: file.between.after,
         },
         reset: file.reset.unwrap_or_default(),
         has_own_database: file.own_database,

@@ -175,8 +175,14 @@ fn a_dataset_is_prepared_anew_with_its_own_parameters() {
     assert_eq!(value(&given, "select to_regclass('riops.rows_0001')"), "riops.rows_0001");
 }
 
-const RULES: Between =
-    Between { checkpoint: true, vacuum: true, idle_device_s: Some(0.0), cool_down_s: 0.0 };
+const RULES: Between = Between {
+    checkpoint: true,
+    vacuum: true,
+    idle_device_s: Some(0.0),
+    cool_down_s: 0.0,
+    before: None,
+    after: None,
+};
 
 #[test]
 fn tables_are_vacuumed_and_a_checkpoint_is_written_before_a_run() {

@@ -298,3 +298,30 @@ fn a_run_starts_with_vacuumed_tables_and_a_checkpoint() {
     let compared = database.riops(&format!("compare {a} {b}")).expect(0);
     drop(compared.stdout_contains("clean_start.checkpoint"));
 }
+
+#[test]
+fn commands_before_and_after_each_run_know_its_cell_and_their_output_is_kept() {
+    let database = database("settings_hooks");
+    let home = folder("settings-hooks");
+    let file = home.join("hooks.toml");
+    // Each run finds what its cell asks for, and the next one does not.
+    let text = format!(
+        "workload = 'ping'\nrepeat = 2\n[axes]\nsessions = [1, 2]\n[between]\nbefore = 'echo \"$RIOPS_CELL $RIOPS_ROUND $PGDATABASE\"; echo \"$RIOPS_CELL\" >> {0}/before'\nafter = 'echo done >> {0}/after'\n",
+        home.display()
+    );
+    std::fs::write(&file, &text).unwrap();
+    let line = format!("sweep {} --set duration=100ms --set warmup=0 -q", file.display());
+    database.riops(&line).expect(2).stderr_contains("permit it with --trust");
+    database.riops(&format!("{line} --trust")).expect(0);
+    let lines = |name: &str| std::fs::read_to_string(home.join(name)).unwrap().lines().count();
+    assert_eq!((lines("before"), lines("after")), (4, 4));
+    let run = database.riops("runs show last -o json").expect(0).json();
+    let note = run["notes"][0]["text"].as_str().unwrap().to_owned();
+    assert!(note.starts_with("before: sessions=") && note.ends_with("settings_hooks"), "{note}");
+    assert_eq!(run["notes"].as_array().unwrap().len(), 1, "the other one prints nothing: {run}");
+    // A command that fails is the error of the run, with its output.
+    std::fs::write(&file, text.replace("echo done", "echo broken >&2; false")).unwrap();
+    let failed = database.riops(&format!("{line} --trust"));
+    let failed = failed.stderr_contains("broken");
+    assert_ne!(failed.code, Some(0));
+}

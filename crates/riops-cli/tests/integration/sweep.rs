@@ -345,7 +345,7 @@ fn invalid_experiments_are_usage_errors_before_the_first_run() {
         ("sweep load --find-saturation sessions", "repeats transactions"),
         ("sweep rows --find-saturation sessions --axis sessions=1,2", "cannot be combined"),
         ("sweep rows --find-saturation sessions --rate 5", "omit --rate"),
-        ("ab", "required arguments"),
+        ("ab", "specify a workload and --vary NAME=A,B"),
         ("sweep rows --axis seed=1,2", "cannot be an axis"),
         ("sweep rows --find-saturation sessions --axis threads=1,2", "cannot be combined"),
         ("sweep --resume --axis batch=1,2", "cannot be used with"),

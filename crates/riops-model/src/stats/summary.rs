@@ -137,7 +137,9 @@ pub fn difference(blocks: &[(Vec<f64>, Vec<f64>)], alpha: f64) -> Option<Differe
     let degrees: f64 = sides().map(|side| side.len() as f64 - 1.0).sum();
     let squares: f64 = sides().map(|side| moments(side).1).sum();
     let inverse: f64 = sides().map(|side| 1.0 / side.len() as f64).sum();
+    // One value of a side beside equal values of the other says nothing about the variation.
     let reach = two_sided_quantile(alpha, degrees)
+        .filter(|_| squares > 0.0 || sides().all(|side| side.len() > 1))
         .map(|quantile| quantile * (squares / degrees * inverse).sqrt() / count);
     Some(Difference { value, reach })
 }
@@ -388,5 +390,14 @@ mod tests {
         assert_eq!(effective_sample_size(&[]), 0.0);
         assert_eq!(effective_sample_size(&[1.0, 2.0]), 2.0);
         assert_eq!(autocorrelation(&[5.0; 7], 1), 0.0);
+    }
+
+    #[test]
+    fn a_single_value_beside_equal_ones_has_no_interval() {
+        let reach =
+            |a: &[f64], b: &[f64]| difference(&[(a.to_vec(), b.to_vec())], 0.05).unwrap().reach;
+        assert_eq!(reach(&[843.0], &[0.0, 0.0, 0.0]), None);
+        assert_eq!(reach(&[843.0, 843.0], &[0.0, 0.0]), Some(0.0));
+        assert!(reach(&[843.0], &[0.0, 1.0, 2.0]).is_some_and(|reach| reach > 0.0));
     }
 }

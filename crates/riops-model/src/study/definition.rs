@@ -112,10 +112,12 @@ impl Experiment {
 
     /// Returns what it does on this machine besides measuring: its plans, or a server that names a program or a file.
     pub fn needs_trust(&self) -> Option<String> {
-        self.cells.iter().find_map(|cell| {
+        let of_cells = self.cells.iter().find_map(|cell| {
             let server = || cell.server.named_program_or_file().map(|text| format!("uses {text}"));
             cell.plan.needs_trust().or_else(server)
-        })
+        });
+        let command = self.between.before.as_ref().or(self.between.after.as_ref());
+        of_cells.or_else(|| command.map(|command| format!("executes \"{command}\"")))
     }
 }
 
@@ -296,6 +298,12 @@ pub struct Between {
     pub idle_device_s: Option<f64>,
     /// Pause between two runs, in seconds.
     pub cool_down_s: f64,
+    /// Command of the shell before each run; absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Command of the shell after each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
 }
 
 /// How each run gets a dataset in a defined state.

@@ -84,9 +84,8 @@ fn answer(title: &str, comparison: &Comparison, conclusion: &Document) -> Docume
         let text = side.runs.iter().fold(side_text(side), shorten);
         // A run is disturbed or not; of several, the number is of interest.
         let is_single = side.runs.len() == 1;
-        let marks = side.marked.iter().map(|(mark, count)| match is_single {
-            true => (*mark).to_owned(),
-            false => format!("{count} {mark}"),
+        let marks = side.marked.iter().map(|(mark, count)| {
+            if is_single { (*mark).to_owned() } else { format!("{count} {mark}") }
         });
         joined([text].into_iter().chain(marks), ", ")
     };

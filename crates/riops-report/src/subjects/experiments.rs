@@ -21,7 +21,8 @@ pub fn plan_text(study: &Study) -> String {
 
 /// What happens between the runs.
 fn rules(experiment: &Experiment) -> Vec<String> {
-    let Between { checkpoint, vacuum, idle_device_s, cool_down_s } = experiment.between;
+    let Between { checkpoint, vacuum, idle_device_s, cool_down_s, .. } = experiment.between;
+    let Between { before, after, .. } = &experiment.between;
     let time = Span::of_seconds;
     let rules = [
         match experiment.reset {
@@ -34,6 +35,8 @@ fn rules(experiment: &Experiment) -> Vec<String> {
         idle_device_s
             .map(|limit| format!("wait for idle devices before each run, at most {}", time(limit))),
         (cool_down_s > 0.0).then(|| format!("pause of {} between two runs", time(cool_down_s))),
+        before.as_ref().map(|command| format!("`{command}` before each run")),
+        after.as_ref().map(|command| format!("`{command}` after each run")),
         experiment.time_limit_s.map(|limit| format!("time limit {}", time(limit))),
         Some(format!("random seed {}", experiment.seed)),
     ];

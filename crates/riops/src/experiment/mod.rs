@@ -11,6 +11,7 @@ mod conductor;
 mod environment;
 mod follow;
 mod gating;
+mod hooks;
 mod idle;
 mod place;
 mod reset;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::between::prepare_run;
 use super::conduct::Bench;
 use super::environment::{Environment, client_differences, server_differences};
+use super::hooks::Hook;
 use super::place::{ConductError, Conductor, Select};
 use super::reset::{
     choose_database, copy_of, drop_copy, drop_own_database, prepare_again, prepare_template,
@@ -21,7 +22,7 @@ use crate::session::{Ran, Session, SessionError};
 use crate::store::{ExperimentLock, ExperimentState, Store, StoreLocation};
 use crate::study::Remaining;
 use crate::study::time_left;
-use crate::study::{Cell, DatabaseChoice, Experiment, Reset, ServerChoice};
+use crate::study::{Between, Cell, DatabaseChoice, Experiment, Reset, ServerChoice};
 use crate::study::{Study, Task};
 
 /// The record of a run, or its error. The outer error ends the experiment.
@@ -182,7 +183,7 @@ impl Bench for Servers<'_> {
             Err(error @ ConductError::Changed(_)) => return Err(error),
             Err(error) => return Ok(Err(error.to_string())),
         };
-        self.run(plan, &server, Role::Conductor)
+        self.run_with_hooks(study, task, plan, &server)
     }
 
     fn ended(&mut self, study: &Study) -> Result<(), ConductError> {
@@ -299,6 +300,47 @@ impl Servers<'_> {
         }
         self.current = Some((choice.clone(), target));
         Ok(())
+    }
+
+    /// Runs the plan between the commands of the user, whose output becomes notes on the run.
+    fn run_with_hooks(
+        &mut self,
+        study: &Study,
+        task: &Task,
+        plan: &Plan,
+        server: &Server,
+    ) -> Measured {
+        let Between { before, after, .. } = &study.experiment.between;
+        let hook =
+            |moment, command: &'_ Option<String>| command.clone().map(|command| (moment, command));
+        let run = |hook: &Option<(&'static str, String)>| {
+            let Some((moment, command)) = hook else {
+                return Ok(String::new());
+            };
+            Hook { moment, command }.run(&study.experiment, task, server)
+        };
+        let hooks = [hook("before", before), hook("after", after)];
+        let [first, last] = &hooks;
+        let before = match run(first) {
+            Ok(output) => output,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let measured = self.run(plan, server, Role::Conductor)?;
+        // Also after a failed run: it undoes what the first one did.
+        let after = run(last);
+        let Ok(record) = measured else {
+            return Ok(measured);
+        };
+        let id = record.id.to_string();
+        for (hook, output) in hooks.iter().zip([Some(&before), after.as_ref().ok()]) {
+            if let Some(((moment, command), output)) = hook.as_ref().zip(output) {
+                Hook { moment, command }.keep(output, &id, &self.store)?;
+            }
+        }
+        match after {
+            Ok(_) => Ok(Ok(record)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Runs the plan on a server and stores the record: alone, or as an agent of a fleet.
