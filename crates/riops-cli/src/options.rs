@@ -33,7 +33,7 @@ const OTHER_VARIABLES: [&str; 7] = [
     "RIOPS_BINARY",
     "RIOPS_TEST_ALL",
     "RIOPS_WRITE_SCRIPTS",
-    // Of the commands before and after a run.
+    // For the commands before and after a run.
     "RIOPS_CELL",
     "RIOPS_ROUND",
     PGBENCH_CONNECTION,

@@ -100,7 +100,7 @@ pub(crate) struct OwnOptions {
 const EXAMPLES: &str = "\
 Examples:
   riops sweep rows --axis sessions=1,2,4,8 --axis batch=10,100
-  riops sweep rows --axis set.work_mem=4MB,64MB,1GB
+  riops sweep rows --batch 1 --update-percent 100 --axis set.commit_delay=0,100,1000
   riops sweep rows --axis server-set=shared_buffers=128MB,shared_buffers=2GB
   riops sweep oltp read-only --find-saturation sessions --threshold 'p99<20ms'
   riops sweep ybio-batch-size --dry-run

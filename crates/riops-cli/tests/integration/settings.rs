@@ -304,7 +304,7 @@ fn commands_before_and_after_each_run_know_its_cell_and_their_output_is_kept() {
     let database = database("settings_hooks");
     let home = folder("settings-hooks");
     let file = home.join("hooks.toml");
-    // Each run finds what its cell asks for, and the next one does not.
+    // Each run finds what its cell requires, and the next one does not.
     let text = format!(
         "workload = 'ping'\nrepeat = 2\n[axes]\nsessions = [1, 2]\n[between]\nbefore = 'echo \"$RIOPS_CELL $RIOPS_ROUND $PGDATABASE\"; echo \"$RIOPS_CELL\" >> {0}/before'\nafter = 'echo done >> {0}/after'\n",
         home.display()

@@ -31,6 +31,9 @@ pub(crate) fn printed(record: &Record, extras: &Extras<'_>) -> String {
     of_run + &extras.histogram_below(record)
 }
 
+/// Lines of the next command and its purpose.
+const COMMAND_LINES: usize = 2;
+
 /// Lines of an unusual fact, if there is room.
 const NOTE_LINES_MAX: usize = 2;
 
@@ -49,8 +52,12 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
     let stored = extras.stored.replace(&id, short_id(&id));
     let document = run_document(record, &Extras { stored: &stored, lines, ..*extras });
     let room = columns.saturating_sub(TEXT_INDENT);
-    let is_too_long =
-        |answer: &Document, notes: usize| text(answer, lines).lines().count() + notes > LINES_MAX;
+    // A long command is not shortened, and shortens nothing else.
+    let is_too_long = |answer: &Document, notes: usize| {
+        let mut facts = answer.clone();
+        facts.blocks.retain(|block| !matches!(block, Block::Commands { .. }));
+        text(&facts, lines).lines().count() + COMMAND_LINES + notes > LINES_MAX
+    };
     let (mut answer, mut unusual) = selected(document.clone(), room, [2, 2]);
     if is_too_long(&answer, unusual.len().min(NOTES_MAX)) {
         (answer, unusual) = selected(document.clone(), room, [1, 2]);
