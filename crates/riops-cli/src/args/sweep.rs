@@ -162,7 +162,7 @@ pub(crate) struct ConditionOptions {
     pub(crate) time_limit: Option<Span>,
 }
 
-/// What an A/B test compares, and under which conditions
+/// The two variants of an A/B test, and its conditions
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Experiment")]
 pub(crate) struct TestOptions {

@@ -101,7 +101,7 @@ impl Draft {
     /// If what it varies is invalid.
     pub(crate) fn apply_test(&mut self, options: &TestOptions) -> Result<()> {
         if let Some((name, list)) = &options.vary {
-            require_no_password(std::slice::from_ref(&(name.clone(), list.clone())))?;
+            require_no_password(options.vary.as_slice())?;
             let command = command_of(&self.workload)?;
             let values = split_list(list);
             if values.len() != 2 {

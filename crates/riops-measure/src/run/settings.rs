@@ -58,7 +58,9 @@ pub(super) struct RunSettings {
     pub(super) effective: BTreeMap<String, String>,
     /// The statements with which a session sets its own values and checks all of them.
     pub(super) session_sql: Vec<String>,
-    /// The session that exists while settings of the whole server are changed.
+    /// Whether settings of the whole server are changed.
+    is_changed: bool,
+    /// The session that exists meanwhile, except during a restart.
     guard: Option<Connection>,
 }
 
@@ -75,13 +77,7 @@ impl RunSettings {
         events: &Events,
     ) -> Result<Self, RunError> {
         let wanted = &plan.settings;
-        let mut settings = Self {
-            server: server.clone(),
-            interrupt: interrupt.clone(),
-            effective: BTreeMap::new(),
-            session_sql: Vec::new(),
-            guard: None,
-        };
+        let mut settings = Self::new(server, interrupt.clone());
         if wanted.is_empty() {
             return Ok(settings);
         }
@@ -92,6 +88,17 @@ impl RunSettings {
             return Err(error);
         }
         Ok(settings)
+    }
+
+    fn new(server: &Server, interrupt: Interrupt) -> Self {
+        Self {
+            server: server.clone(),
+            interrupt,
+            effective: BTreeMap::new(),
+            session_sql: Vec::new(),
+            is_changed: false,
+            guard: None,
+        }
     }
 
     fn apply_all(
@@ -118,7 +125,7 @@ impl RunSettings {
                 }
                 Level::Restart if self.server.changes.restart.is_none() => {
                     return unsuitable(format!(
-                        "{name} takes effect when the server starts: --restart names the command that restarts it, as in --restart 'pg_ctlcluster 18 main restart'"
+                        "{name} takes effect when the server starts: {NAME_COMMAND}"
                     ));
                 }
                 Level::Reload | Level::Restart => of_server.push((name, value)),
@@ -168,9 +175,10 @@ impl RunSettings {
             previous.insert((*name).clone(), control.query_value(&previous_sql(name))?);
         }
         guard(&mut control)?;
-        note(&mut control, &previous)?;
-        reload(&mut control, &self.server, &self.interrupt)?;
+        self.is_changed = true;
         let control = self.guard.insert(control);
+        note(control, &previous)?;
+        reload(control, &self.server, &self.interrupt)?;
         for (name, value) in wanted {
             control.execute(&alter(name, Some(value)))?;
         }
@@ -205,7 +213,7 @@ impl RunSettings {
 
     /// Restores the previous values of the server. A failure is a notice: the result of the run exists.
     pub(super) fn restore(&mut self, events: &Events) {
-        if self.guard.is_none() {
+        if !self.is_changed {
             return;
         }
         // An interrupted run is no reason to leave them.
@@ -216,7 +224,7 @@ impl RunSettings {
             );
             events.send(&RunEvent::Notice { text, is_important: true });
         }
-        self.guard = None;
+        (self.is_changed, self.guard) = (false, None);
     }
 
     fn restore_all(&mut self) -> Result<Vec<String>, RunError> {
@@ -256,18 +264,11 @@ pub fn restore_settings(server: &Server) -> Result<Vec<String>, RunError> {
     let needs_restart = changed.keys().map(|name| level(&mut control, name));
     let needs_restart = needs_restart.collect::<Result<Vec<_>, _>>()?.contains(&Level::Restart);
     if needs_restart && server.changes.restart.is_none() {
-        return unsuitable(
-            "the server must restart, too: --restart names the command, as in --restart 'pg_ctlcluster 18 main restart'",
-        );
+        return unsuitable(format!("the server must restart, too: {NAME_COMMAND}"));
     }
     guard(&mut control)?;
-    let mut settings = RunSettings {
-        server: server.clone(),
-        interrupt,
-        effective: BTreeMap::new(),
-        session_sql: Vec::new(),
-        guard: Some(control),
-    };
+    let mut settings = RunSettings::new(server, interrupt);
+    settings.guard = Some(control);
     settings.restore_all()
 }
 
@@ -293,6 +294,8 @@ fn unsuitable<T>(text: impl Into<String>) -> Result<T, RunError> {
     Err(RunError::Unsuitable(text.into()))
 }
 
+const NAME_COMMAND: &str =
+    "--restart names the command that restarts it, as in --restart 'pg_ctlcluster 18 main restart'";
 const RUNNING: &str = "another riops has changed settings of this server and is still running";
 
 /// Names a session that exists while the settings are changed.

@@ -113,6 +113,10 @@ pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hi
     let plan = &summary.record.plan;
     let (sessions, workers) = (plan.sessions * 4, plan.workers * 2);
     let disk = || commands.other("riops doctor --disk", "the maximum of the device");
+    let again = || {
+        let command = format!("riops runs rerun last{}", commands.server);
+        commands.stored(command, "when the machine is quieter")
+    };
     let ping = || commands.other("riops run ping", "the round trip alone");
     let holds_for = |part| summary.lock_holders_wait().is_some_and(|(longest, _)| longest == part);
     let first_wait =
@@ -122,17 +126,9 @@ pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hi
         Bottleneck::Locks if holds_for(TimePart::Wal) => commands.without_waits_for_wal(),
         Bottleneck::Locks if plan.sessions > 1 => commands
             .same(&format!("--sessions {}", plan.sessions.div_ceil(4)), "with fewer conflicts"),
-        bottleneck
-            if bottleneck == Bottleneck::ForeignCpu
-                || bottleneck == Bottleneck::SharedCpu && summary.record.is_disturbed() =>
-        {
-            let command = format!("riops runs rerun last{}", commands.server);
-            commands.stored(command, "when the machine is quieter")?
-        }
-        Bottleneck::ServerCpu
-        | Bottleneck::SharedCpu
-        | Bottleneck::ForeignCpu
-        | Bottleneck::Device => commands.saturation(),
+        Bottleneck::ForeignCpu => again()?,
+        Bottleneck::SharedCpu if summary.record.is_disturbed() => again()?,
+        Bottleneck::ServerCpu | Bottleneck::SharedCpu | Bottleneck::Device => commands.saturation(),
         Bottleneck::Waits => match first_wait {
             Some(TimePart::Wal) => commands.without_waits_for_wal(),
             Some(TimePart::Read | TimePart::Write)

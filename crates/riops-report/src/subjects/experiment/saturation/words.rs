@@ -84,9 +84,6 @@ fn saturation_text(
     format!("{}{range}{nodes}{reached}{best}", number_of(conclusion.saturation.into(), "session"))
 }
 
-/// Share of the plateau from which on a number of sessions saturates the server.
-const SATURATED: f64 = 0.95;
-
 /// The levels of the closed loop with their throughputs, ascending.
 fn closed_levels<'a>(
     view: &'a StudyView,
@@ -108,10 +105,10 @@ fn range(view: &StudyView, cell: &CellView, conclusion: &sessions::Conclusion) -
     let interval = |figure: &FigureView| figure.estimate.interval;
     let may_reach = |figure: &FigureView| {
         let most = interval(figure).map_or(figure.estimate.value, |own| own.high);
-        most >= SATURATED * plateau.low
+        most >= sessions::SATURATED * plateau.low
     };
     let reaches = |figure: &FigureView| {
-        interval(figure).is_some_and(|own| own.low >= SATURATED * plateau.high)
+        interval(figure).is_some_and(|own| own.low >= sessions::SATURATED * plateau.high)
     };
     let first = |is_met: &dyn Fn(&FigureView) -> bool| {
         levels.iter().find(|(_, _, figure)| is_met(figure)).map(|(sessions, ..)| *sessions)
