@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Planted causes: whether `riops ab` names the reason why a variant is slower or faster.
 
-Usage: bench/causes.py [CAUSE…] [--blocks 8] [--seconds 3]
+Usage: bench/causes.py [CAUSE…] [--rounds 8] [--seconds 3]
 
 Each cause is planted into the second one of two databases, servers or plans. The first reason that riops names must be
 the planted one. Starts the embedded server and stops it at the end. Requires psql and the release binary
@@ -335,11 +335,11 @@ class Place:
             ]
         return self.write(f"{'ab'[side]}.toml", "\n".join(lines) + "\n")
 
-    def reasons(self, cause, blocks, seconds):
+    def reasons(self, cause, rounds, seconds):
         """Returns what changed, the largest first, each with the reasons that riops names."""
         self.plant(cause)
         files = [self.variant(cause, side, seconds) for side in (0, 1)]
-        command = [RIOPS, "-q", "ab", *files, "--trust", "--blocks-max", str(blocks)]
+        command = [RIOPS, "-q", "ab", *files, "--trust", "--rounds-max", str(rounds)]
         with self.beside(cause.beside) if cause.beside else contextlib.nullcontext():
             found = json.loads(self.call(*command, "--output", "json"))
         change = found.get("time") or {}
@@ -352,7 +352,7 @@ class Place:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("causes", nargs="*", metavar="CAUSE", help=", ".join(CAUSES))
-    parser.add_argument("--blocks", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=3)
     arguments = parser.parse_args()
     wrong = []
@@ -361,7 +361,7 @@ def main():
         try:
             for name in arguments.causes or CAUSES:
                 cause = CAUSES[name]
-                reasons = place.reasons(cause, arguments.blocks, arguments.seconds)
+                reasons = place.reasons(cause, arguments.rounds, arguments.seconds)
                 first = next((text for _, _, texts in reasons for text in texts[:1]), None)
                 is_right = first is not None and re.search(cause.named, first) is not None
                 print(f"{'right' if is_right else 'WRONG'}  {name}: {first}", flush=True)
