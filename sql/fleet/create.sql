@@ -9,7 +9,10 @@ create table if not exists riops_store.fleet (
   -- The last agent that did not fit, and why.
   refused text,
   -- Absent while the fleet runs: 'stored', or the error.
-  result text
+  result text,
+  -- The threshold that ended the run, and when.
+  breached text,
+  end_s double precision
 );
 create unique index if not exists fleet_running on riops_store.fleet (name) where result is null;
 create table if not exists riops_store.fleet_agent (
@@ -29,13 +32,11 @@ create table if not exists riops_store.fleet_agent (
   agent text,
   primary key (fleet, number)
 );
+-- A heartbeat reads one row, however many agents there are.
+create unique index if not exists fleet_agent_token on riops_store.fleet_agent (token);
 create table if not exists riops_store.fleet_start (
   fleet text not null references riops_store.fleet (id) on delete cascade,
   stage integer not null,
   start_s double precision not null,
   primary key (fleet, stage)
-);
--- The threshold that ended the run, and when.
-alter table riops_store.fleet
-  add column if not exists breached text,
-  add column if not exists end_s double precision
+)

@@ -1,1 +1,1 @@
-select exists (select from pg_attribute where attrelid = to_regclass('riops_store.fleet') and attname = 'end_s')
+select to_regclass('riops_store.fleet_agent_token') is not null

@@ -1,7 +1,7 @@
 -- State of all agents for one of them, in stage $2. An agent is lost after $3 seconds without a heartbeat. An agent with a
 -- heartbeat as far in the future is lost as well: the clock was set back, or the value changed.
 with agent as (
-  select *, heartbeat_at not between clock_timestamp() - make_interval(secs => $3::float8)
+  select number, host, stage, state, error, heartbeat_at not between clock_timestamp() - make_interval(secs => $3::float8)
                                  and clock_timestamp() + make_interval(secs => $3::float8) as is_silent
     from riops_store.fleet_agent where fleet = $1)
 select count(*),
