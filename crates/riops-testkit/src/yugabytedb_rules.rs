@@ -189,6 +189,10 @@ pub(crate) fn changes_catalog(sql: &str) -> Option<bool> {
 /// Returns the statement in the syntax of PostgreSQL.
 pub(crate) fn translated(behavior: &Behavior, sql: &str) -> String {
     let release = behavior.release;
+    if sql == "checkpoint" {
+        // YugabyteDB has no shared buffers to write. The server behind the gateway has the dirty buffers of all tests.
+        return "set yb.checkpoint = done".to_owned();
+    }
     let mut text = sql.to_owned();
     if sql.starts_with("create table") {
         // The fill factor preserves the order of the key for `yb_get_indexdef`.

@@ -81,6 +81,7 @@ impl Registry<'_> {
     pub(super) fn try_lock(&mut self, exclusive: bool) -> Result<bool> {
         let function =
             if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };
+        self.is_known = false;
         Ok(advisory(self.connection, function, self.workload)? != Some(false))
     }
 
@@ -92,6 +93,7 @@ impl Registry<'_> {
     /// [`DatasetError::InUse`] if another session holds a conflicting lock until the timeout.
     pub fn lock_in_transaction(&mut self, on_wait: OnWait<'_>) -> Result<()> {
         self.connection.execute("begin; set local idle_in_transaction_session_timeout = 0")?;
+        self.is_known = false;
         let mut waiting = Waiting::new(self.workload, REPORT_AFTER);
         loop {
             match advisory(self.connection, "pg_try_advisory_xact_lock_shared", self.workload)? {
@@ -136,6 +138,7 @@ impl Registry<'_> {
         let workload = self.workload;
         let what = format!("the dataset for the workload {workload}");
         let waited = waiting.wait(self.connection, &what, on_wait);
+        self.is_known = false;
         waited.map_err(|holders| DatasetError::InUse { workload, holders })
     }
 

@@ -68,12 +68,14 @@ pub struct Registry<'a> {
     pub(super) connection: &'a mut Connection,
     /// Name of the workload.
     pub(super) workload: &'static str,
+    /// Whether the registry is known to exist. Another session may drop it as long as this one has no lock.
+    pub(super) is_known: bool,
 }
 
 impl<'a> Registry<'a> {
     /// Returns a handle to the registry for one workload.
     pub fn new(connection: &'a mut Connection, workload: &'static str) -> Self {
-        Self { connection, workload }
+        Self { connection, workload, is_known: false }
     }
 
     /// Returns the connection, for other statements of the caller.
@@ -131,9 +133,11 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError::Foreign`] if a table of its name was not created by riops.
     pub fn exists(&mut self) -> Result<bool> {
-        if !self.has_schema()? {
-            return Ok(false);
-        }
+        self.is_known = self.is_known || self.has_schema()? && self.has_registry()?;
+        Ok(self.is_known)
+    }
+
+    fn has_registry(&mut self) -> Result<bool> {
         let [(table, columns), _] = REGISTRY;
         match self.comment_of(table)? {
             None => Ok(false),
@@ -402,6 +406,7 @@ impl<'a> Registry<'a> {
                 return Err(DatasetError::Foreign(runs.to_owned()));
             }
             drop_routines(self.connection, &[])?;
+            self.is_known = false;
             change(self.connection, "drop table riops.dataset, riops.run")?;
         } else {
             self.drop_unfinished_registry()?;
