@@ -112,6 +112,22 @@ fn files_have_at_most_800_lines() {
 }
 
 #[test]
+fn every_snapshot_has_a_test() {
+    let code: String = sources().filter_map(|file| read(&file)).collect();
+    // A snapshot of `--help` has the name of its command.
+    let snapshots = workspace::files("crates", "snap").into_iter();
+    let left: Vec<String> = snapshots
+        .filter(|file| !file.contains("/help/"))
+        .filter(|file| {
+            let name = file.trim_end_matches(".snap").rsplit("__").next().unwrap();
+            let name = name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '-');
+            !code.contains(name)
+        })
+        .collect();
+    report("snapshots without a test", &left);
+}
+
+#[test]
 fn reference_documents_every_option() {
     report("options missing from the reference", &documents::undocumented_options());
 }
