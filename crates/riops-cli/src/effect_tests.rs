@@ -50,6 +50,7 @@ fn sample(workload: &str, arg: &Arg) -> Vec<String> {
         "max-duration" => &["7s", "--transactions=1000"],
         "on-error" => &["continue"],
         "sampling-rate" => &["0.5", "--log=x"],
+        "latency-percentiles" => &["99.9", "--output=pgbench"],
         "aggregate-interval" => &["7", "--log=x"],
         "settle" => &["7s", "--repeat=2"],
         "query-duration" => &["7s", "--query-sessions=2"],

@@ -172,6 +172,9 @@ pub(crate) struct RunScript {
     /// With --output pgbench: print the latency of each command
     #[arg(short, long, help_heading = "Output")]
     report_per_command: bool,
+    /// With --output pgbench: print these percentiles of the latency, in percent, such as =50,99.9
+    #[arg(long, help_heading = "Output", value_name = "LIST", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "50,95,99")]
+    latency_percentiles: Vec<f64>,
     /// With --output pgbench or --log: count failures by their type
     #[arg(long, help_heading = "Output")]
     failures_detailed: bool,
@@ -205,6 +208,7 @@ impl RunScript {
     fn report(&self) -> Result<PgbenchReport> {
         let only_there = [
             (self.report_per_command, "--report-per-command"),
+            (!self.latency_percentiles.is_empty(), "--latency-percentiles"),
             (self.progress, "--progress"),
             (self.allow_no_success, "--allow-no-success"),
             (self.verbose_errors, "--verbose-errors"),
@@ -217,6 +221,7 @@ impl RunScript {
         }
         Ok(PgbenchReport {
             per_command: self.report_per_command,
+            percentiles: self.latency_percentiles.clone(),
             failures_detailed: self.failures_detailed,
             progress: self.progress,
             progress_timestamp: self.progress_timestamp,

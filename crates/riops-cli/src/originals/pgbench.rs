@@ -308,6 +308,8 @@ impl CommandLine {
         words.set_some("aggregate-interval", self.aggregate_interval);
         words.flag("progress-timestamp", self.progress_timestamp);
         words.flag("report-per-command", self.report_per_command);
+        let percentiles = self.latency_percentiles.as_deref().or(self.percentile.as_deref());
+        words.set_some("latency-percentiles", percentiles);
         words.flag("failures-detailed", self.failures_detailed);
         // The script has the rights of the user who calls pgbench.
         words.flag("allow-shell", true);

@@ -117,6 +117,12 @@ pub(super) struct CommandLine {
     /// Log the sums of intervals of NUM seconds
     #[arg(long, value_name = "NUM", help_heading = BENCHMARKING, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) aggregate_interval: Option<u32>,
+    /// Print percentiles of the latency [default: 50,95,99]
+    #[arg(long, value_name = "LIST", help_heading = BENCHMARKING, num_args = 0..=1, require_equals = true, default_missing_value = "50,95,99", conflicts_with = "percentile")]
+    pub(super) latency_percentiles: Option<String>,
+    /// The same option of Neon's pgbench [default: 50,90,99,99.9,99.99]
+    #[arg(long, value_name = "LIST", help_heading = BENCHMARKING, num_args = 0..=1, require_equals = true, default_missing_value = "50,90,99,99.9,99.99")]
+    pub(super) percentile: Option<String>,
     /// An error of a client ends the run
     #[arg(long, help_heading = BENCHMARKING)]
     pub(super) exit_on_abort: bool,

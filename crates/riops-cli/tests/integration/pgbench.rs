@@ -338,6 +338,39 @@ fn reports_and_progress_have_the_lines_of_pgbench() {
     }
 }
 
+#[test]
+fn percentiles_are_printed_as_neon_and_a_later_pgbench_do() {
+    let database = database("pgbench_percentiles");
+    let riops = |line: &str| {
+        let mut command = crate::fixture::command(&format!("pgbench {line}"));
+        command.env("RIOPS_STORE", &database.store);
+        CommandOutput::run(command.arg(&database.url))
+    };
+    riops("-i -q").expect(0);
+    let names = |line: &str| {
+        let ran = riops(&format!("-n -t 30 {line}")).expect(0);
+        let lines = ran.stdout.lines().filter_map(|line| line.split_once("latency percentile "));
+        let names = lines.map(|(mark, rest)| {
+            let (percent, value) = rest.split_once(" = ").unwrap();
+            assert!(value.strip_suffix(" ms").unwrap().parse::<f64>().unwrap() > 0.0, "{value}");
+            format!("{mark}{percent}")
+        });
+        names.collect::<Vec<_>>()
+    };
+    assert!(names("-S").is_empty());
+    assert_eq!(names("-S --latency-percentiles"), ["50", "95", "99"]);
+    assert_eq!(names("-S --percentile"), ["50", "90", "99", "99.9", "99.99"]);
+    assert_eq!(
+        names("-S -N --percentile=75,100"),
+        ["75", "100", " - 75", " - 100", " - 75", " - 100"]
+    );
+    for list in ["0", "50,101", "1,2,3,4,5,6,7,8,9,10,11", "x"] {
+        assert_eq!(riops(&format!("-n --latency-percentiles={list}")).code, Some(1), "{list}");
+    }
+    let line = "run script -b select-only --latency-percentiles --duration 100ms";
+    database.riops(line).expect(2).stderr_contains("requires --output pgbench");
+}
+
 /// Returns the names and the contents of the logs with this prefix, and removes them.
 pub(crate) fn logs(folder: &Path, prefix: &str) -> Vec<(String, String)> {
     let mut logs = Vec::new();

@@ -29,11 +29,14 @@ pub struct TransactionLog {
 
 /// Optional contents of pgbench's report.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of pgbench")]
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PgbenchReport {
     /// Whether it has the latency of each command.
     pub per_command: bool,
+    /// Percentiles of the latency that it has, in percent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub percentiles: Vec<f64>,
     /// Whether failures are counted by their type, also in the log.
     pub failures_detailed: bool,
     /// Whether it has lines about the progress.

@@ -19,6 +19,8 @@ use super::threshold::Part;
 const NAME: &str = "script";
 /// Maximum number of scripts, as in pgbench.
 const SCRIPTS_MAX: usize = 128;
+/// Maximum number of percentiles in a report, as in pgbench.
+const PERCENTILES_MAX: usize = 10;
 /// Maximum number of batches in a pipeline: the protocol crate allows one more.
 const BATCHES_MAX: usize = riops_wire::pipeline::BATCHES_MAX - 1;
 
@@ -322,6 +324,12 @@ impl Spec for ScriptRun {
             );
             require!(!prefix.is_empty(), "--log requires a beginning of names");
         }
+        let percentiles = &self.report.percentiles;
+        require!(
+            percentiles.len() <= PERCENTILES_MAX
+                && percentiles.iter().all(|percent| *percent > 0.0 && *percent <= 100.0),
+            "--latency-percentiles must be at most {PERCENTILES_MAX} numbers above 0 and at most 100"
+        );
         require!(
             (1..=SCRIPTS_MAX).contains(&self.scripts.len()),
             "a run has 1 to {SCRIPTS_MAX} scripts"

@@ -32,6 +32,6 @@ pub use scaling::{
 pub use sequential::{Decision, Look, SequentialSettings, look};
 pub use summary::{
     BEYOND_MIN, Difference, Summary, autocorrelation, difference, effective_sample_size,
-    is_percentile_shown, mean_intervals, mean_reach, median, summary,
+    is_percentile_shown, mean_intervals, mean_reach, median, quartiles, summary,
 };
 pub use warm_up::{WarmUp, mean, mser_means, truncation_point, warm_up};

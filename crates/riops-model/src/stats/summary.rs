@@ -32,6 +32,16 @@ pub fn median(values: &[f64]) -> f64 {
     f64::midpoint(at(sorted.len() / 2), at(sorted.len().saturating_sub(1) / 2))
 }
 
+/// Returns the first and the third quartile: the medians of the lower and of the upper half, both with the value in the middle
+/// if there is one (the hinges of Tukey, "Exploratory Data Analysis", 1977). Zeros without values.
+pub fn quartiles(values: &[f64]) -> (f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len().div_ceil(2);
+    let (lower, upper) = (sorted.iter().take(half), sorted.iter().rev().take(half));
+    (median(&lower.copied().collect::<Vec<_>>()), median(&upper.copied().collect::<Vec<_>>()))
+}
+
 /// Summarizes values; `None` without values.
 pub fn summary(values: &[f64]) -> Option<Summary> {
     let n = values.len();
@@ -233,6 +243,13 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
 
     use super::*;
+
+    #[test]
+    fn quartiles_are_the_medians_of_the_halves() {
+        assert_eq!(quartiles(&[9.0, 1.0, 3.0, 2.0, 8.0, 4.0, 7.0, 5.0, 6.0]), (3.0, 7.0));
+        assert_eq!(quartiles(&[4.0, 3.0, 2.0, 1.0]), (1.5, 3.5));
+        assert_eq!(quartiles(&[2.0]), (2.0, 2.0));
+    }
 
     #[test]
     fn summarizes_repeated_runs() {

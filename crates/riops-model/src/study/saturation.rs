@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::definition::{Experiment, SaturationSettings, Search};
 use super::search::{rate, sessions};
 use super::task::{Finished, Level, Study, Task};
+use crate::figure::Summary;
 use crate::plan::Plan;
 use crate::record::{RateVerdict, Record, StageRecord};
 
@@ -21,6 +22,8 @@ const UNUSABLE_MAX: usize = 3;
 pub struct Saturation {
     /// Number of nodes that the sessions used; absent if the server has no nodes.
     pub nodes: Option<u32>,
+    /// Most connections to the server that a pooler used for the sessions; absent without a pooler, or if each session had one.
+    pub pool: Option<u64>,
     /// The thresholds of the plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<String>,
@@ -54,6 +57,7 @@ pub fn results(study: &Study, settings: &SaturationSettings) -> Vec<Saturation> 
         let thresholds = plan.iter().flat_map(|plan| &plan.thresholds);
         Saturation {
             nodes: search.nodes(),
+            pool: search.pool(),
             thresholds: thresholds.map(ToString::to_string).collect(),
             sessions,
             ladder,
@@ -215,6 +219,11 @@ impl CellSearch<'_> {
         let record = self.finished().find_map(Finished::usable)?;
         let nodes = record.stages.iter().map(|stage| stage.session_loop.nodes.len()).max()?;
         u32::try_from(nodes).ok().filter(|&nodes| nodes > 0)
+    }
+
+    fn pool(&self) -> Option<u64> {
+        let summaries = self.finished().filter_map(Finished::usable).flat_map(Summary::of_each);
+        summaries.filter_map(|summary| summary.pool()).max()
     }
 }
 

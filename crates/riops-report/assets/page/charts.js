@@ -174,6 +174,19 @@ const riops = (() => {
         });
         return;
       }
+      if (one.style === "boxes") {
+        const half = Math.min((X(1) - X(0)) * 0.3, 40 * ratio);
+        one.points.forEach((point, at) => {
+          const [x, y] = points[at], [top, bottom] = [Y(point.quartiles[1]), Y(point.quartiles[0])];
+          bar(x, Y(point.interval[0]), Y(point.interval[1]), true);
+          ctx.fillStyle = color("--panel"); ctx.fillRect(x - half, top, 2 * half, bottom - top);
+          ctx.fillStyle = stroke; ctx.globalAlpha = 0.25; ctx.fillRect(x - half, top, 2 * half, bottom - top); ctx.globalAlpha = 1;
+          ctx.strokeRect(x - half, top, 2 * half, bottom - top);
+          ctx.lineWidth = 3 * ratio; path([[x - half, y], [x + half, y]]); ctx.stroke(); ctx.lineWidth = 1.5 * ratio;
+          for (const value of point.values) { ctx.beginPath(); ctx.arc(x, Y(value), 2.5 * ratio, 0, 7); ctx.fill(); }
+        });
+        return;
+      }
       if (one.style === "band" || one.style === "dashed") {
         const known = one.points.filter(point => point.interval);
         path([...known.map(point => [X(point.x), Y(point.interval[0])]), ...known.map(point => [X(point.x), Y(point.interval[1])]).reverse()]);

@@ -155,6 +155,8 @@ pub enum PointStyle {
     Band,
     /// The same with a dashed curve: an extrapolation.
     Dashed,
+    /// A box of the quartiles with a line at the median, the whole range as the interval, and a dot for each value.
+    Boxes,
 }
 
 /// An estimate.
@@ -171,6 +173,11 @@ pub struct Estimated {
     pub x_interval: Option<(f64, f64)>,
     /// Text beside the point.
     pub label: Option<String>,
+    /// First and third quartile of the values, if the point is a box.
+    pub quartiles: Option<(f64, f64)>,
+    /// The values of a box.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<f64>,
 }
 
 /// One line.

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use crate::form::{Extras, Form, Rendered, Stream};
 use riops_model::plan::script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};
-use riops_model::plan::{Plan, Stop};
+use riops_model::plan::{Plan, Quantity, Stop};
 use riops_model::record::{
     CommandRecord, EndedSessionRecord, LatencySummary, OperationRecord, Point, Record, StageRecord,
-    Status,
+    Status, StoredTimes,
 };
 use riops_model::units::text::one_line;
 
@@ -301,6 +301,7 @@ impl Report<'_> {
             );
         }
         text += &latency("", stage.latency_us());
+        text += &self.percentiles("", stage.times(None));
         if let Some(schedule) = &stage.schedule {
             let lag = mean_us(stage.response_us.as_ref()) - mean_us(stage.service_us.as_ref());
             let (lag, max) = (ms(lag.max(0.0)), ms(schedule.lag_max_us.unwrap_or(0.0)));
@@ -374,8 +375,22 @@ impl Report<'_> {
             text += &self.failures(&own, " - ");
             text += &self.skipped(&own, " - ");
             text += &latency(" - ", operation.latency_us());
+            text += &self.percentiles(" - ", operation.times(None));
         }
         text + &self.commands(position, " - ")
+    }
+
+    /// The percentiles that were requested. A transaction that did not end makes one of them a lower bound.
+    fn percentiles(&self, prefix: &str, times: StoredTimes<'_>) -> String {
+        let line = |percent: &f64| {
+            let at_least = times.figure(Quantity::Percentile(*percent)).ok()??;
+            let sign = if at_least.is_bound { ">=" } else { "=" };
+            Some(format!(
+                "{prefix}latency percentile {percent} {sign} {:.3} ms\n",
+                ms(at_least.value)
+            ))
+        };
+        self.run.report.percentiles.iter().filter_map(line).collect()
     }
 
     fn commands(&self, script: usize, prefix: &str) -> String {

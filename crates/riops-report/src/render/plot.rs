@@ -31,6 +31,11 @@ pub(crate) fn lines(chart: &Chart, width: usize) -> Vec<String> {
     if series.iter().all(|one_series| one_series.style == PointStyle::Bars) {
         return bars(chart, ticks, names, series, width);
     }
+    if let [boxes] = series.as_slice()
+        && boxes.style == PointStyle::Boxes
+    {
+        return box_lines(chart, names, &boxes.points, width);
+    }
     let columns = width.saturating_sub(LABEL_COLUMNS + 2).min(COLUMNS_MAX);
     if columns < 20 {
         return Vec::new();
@@ -288,6 +293,45 @@ fn tick_line(grid: &Grid<'_>, x: &Axis, ticks: &[f64], names: &[String]) -> Stri
         used = start + width_of(&name);
     }
     line
+}
+
+/// A line for each box, with the median after it.
+fn box_lines(chart: &Chart, names: &[String], boxes: &[Estimated], width: usize) -> Vec<String> {
+    let y = &chart.plot.y;
+    let labels = names.iter().take(BARS_MAX);
+    let label_columns = labels.map(|name| width_of(name)).max().unwrap_or(0).min(width / 3);
+    let columns = width.saturating_sub(label_columns + 16).min(60);
+    let at = |value: f64| place(y, value, columns);
+    let mut lines: Vec<String> = Vec::new();
+    for (name, point) in names.iter().zip(boxes).take(BARS_MAX) {
+        let mut cells = vec![' '; columns];
+        let mut draw = |from: f64, to: f64, sign: char| {
+            let (from, to) = (at(from), at(to));
+            cells.iter_mut().take(to + 1).skip(from).for_each(|cell| *cell = sign);
+        };
+        let (lowest, highest) = point.interval.unwrap_or((point.y, point.y));
+        draw(lowest, highest, '─');
+        if let Some((first, third)) = point.quartiles {
+            draw(first, third, '▒');
+        }
+        point.values.iter().for_each(|value| draw(*value, *value, '•'));
+        draw(point.y, point.y, '┃');
+        let label: String = name.chars().take(label_columns).collect();
+        let padding = label_columns.saturating_sub(width_of(&label));
+        let cells: String = cells.into_iter().collect();
+        let median = point.label.clone().unwrap_or_else(|| value_text(point.y, y.unit));
+        lines.push(format!("{label}{:padding$}  {cells} {median}", ""));
+    }
+    if boxes.len() > BARS_MAX {
+        lines.push(format!("and {} more", boxes.len() - BARS_MAX));
+    }
+    let ends = y.range.unwrap_or_default();
+    let (low, high) = (value(ends.0, y.unit), value(ends.1, y.unit));
+    let gap = columns.saturating_sub(width_of(&low) + width_of(&high));
+    lines.push(format!("{:label_columns$}  {low}{:gap$}{high}", "", ""));
+    let legend = "• run · ┃ median · ▒ between the quartiles";
+    lines.extend(fill(legend, columns).iter().map(|line| format!("{:label_columns$}  {line}", "")));
+    lines
 }
 
 /// A bar for each value of a category: solid up to the lower limit of the interval, shaded up to the upper one.

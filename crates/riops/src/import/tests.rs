@@ -248,6 +248,18 @@ fn quoted_and_indented_reports_are_read() {
 }
 
 #[test]
+fn percentiles_of_newer_pgbench_are_read() {
+    let lines = "latency percentile 50 = 1.250 ms\nlatency percentile 99.9 = 7.500 ms\ntps";
+    let report = format!("{HEADER}{}", results(4, 3000, 300).replacen("tps", lines, 1));
+    let records = runs(&report);
+    let reported = records[0].stages[0].session_loop.reported_latency.as_ref().unwrap();
+    assert_eq!(
+        [50.0, 99.9].map(|percent| reported.percentile_us(percent)),
+        [Some(1_250.0), Some(7_500.0)]
+    );
+}
+
+#[test]
 fn bytes_of_other_encodings_are_replaced_with_a_notice() {
     let mut bytes = b"psql: Verbindungsfehler f\xfcr x\n".to_vec();
     bytes.extend(format!("{HEADER}{}", results(4, 3000, 300)).bytes());

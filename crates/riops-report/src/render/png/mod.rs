@@ -187,6 +187,7 @@ fn estimates(chart: &mut Context<'_, '_>, series: &[PointSeries]) -> Drawn<()> {
             PointStyle::Band | PointStyle::Dashed => curve(chart, one_series, color)?,
             PointStyle::Line | PointStyle::Dots => dots(chart, one_series, color)?,
             PointStyle::Steps => steps(chart, one_series, color)?,
+            PointStyle::Boxes => boxes(chart, one_series, color)?,
             PointStyle::Bars => {
                 draw_bars(chart, one_series, color, bar, bars)?;
                 bar += 1;
@@ -264,6 +265,23 @@ fn steps(chart: &mut Context<'_, '_>, series: &PointSeries, color: RGBColor) -> 
         before = point.y;
     }
     labels(chart, &series.points)
+}
+
+fn boxes(chart: &mut Context<'_, '_>, series: &PointSeries, color: RGBColor) -> Drawn<()> {
+    let half = BARS_SHARE * 0.4;
+    error_bars(chart, &series.points, color.stroke_width(1), 0.0)?;
+    for point in &series.points {
+        let (left, right) = (point.x - half, point.x + half);
+        let corners = point.quartiles.map(|(first, third)| [(left, third), (right, first)]);
+        for style in [WHITE.filled(), color.mix(0.25).filled(), color.stroke_width(1)] {
+            chart.draw_series(corners.map(|corners| Rectangle::new(corners, style)))?;
+        }
+        let median = vec![(left, point.y), (right, point.y)];
+        chart.draw_series([PathElement::new(median, color.stroke_width(3))])?;
+        let dot = |value: &f64| Circle::new((point.x, *value), 3, color.filled());
+        chart.draw_series(point.values.iter().map(dot))?;
+    }
+    Ok(())
 }
 
 fn error_bars(

@@ -4,6 +4,7 @@
 use crate::chart::{
     Axis, AxisScale, Chart, Content, Estimated, Plot, PointSeries, PointStyle, Unit,
 };
+use crate::subjects::experiment::boxes;
 use crate::subjects::experiment::cells::figure_title;
 use crate::subjects::experiment::chart_axes::{
     estimated, from_zero, interval_words, latency_chart, latency_point, line, range_of,
@@ -21,14 +22,22 @@ const SOURCES_COMBINATIONS_MAX: usize = 2;
 /// Returns the charts in their order.
 pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
     if view.kind == StudyKind::Saturation {
-        return super::saturation::charts::charts(view);
+        return super::saturation::charts::charts(view)
+            .into_iter()
+            .chain(boxes::chart(view))
+            .collect();
     }
     let Some(across) = Across::from_view(view) else {
         return Vec::new();
     };
     let mut charts: Vec<Chart> = main(view, &across).into_iter().collect();
     charts.extend(super::heat::charts(view));
-    let others = [super::frontier::chart(view), sources(view, &across), latency(view, &across)];
+    let others = [
+        boxes::chart(view),
+        super::frontier::chart(view),
+        sources(view, &across),
+        latency(view, &across),
+    ];
     charts.extend(others.into_iter().flatten());
     charts
 }

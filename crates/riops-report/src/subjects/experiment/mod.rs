@@ -1,5 +1,6 @@
 //! The result of an experiment: text, Markdown and page from one document, and JSON, CSV and PNG files. Pure.
 
+mod boxes;
 mod cells;
 mod chart_axes;
 mod charts;

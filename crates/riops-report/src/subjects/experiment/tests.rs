@@ -107,6 +107,48 @@ fn prices_of_different_currencies_are_not_compared() {
 }
 
 #[test]
+fn behind_a_pooler_both_sizes_are_shown() {
+    let mut study = example::saturation(Search::Sessions);
+    for run in &mut study.finished {
+        let record = run.result.as_mut().unwrap();
+        record.target.pooler = Some("a pooler".to_owned());
+        let probes = record.stages[0].probes.get_or_insert_default();
+        probes.backends_max = Some(if run.task.block > 1 { 11 } else { 4 });
+    }
+    let view = view(&study);
+    assert_eq!(view.cells[0].saturation.as_ref().unwrap().pool, Some(12));
+    let text = text(&view, 100);
+    assert!(text.contains("24 sessions through 12 connections of the pooler, "), "{text}");
+}
+
+#[test]
+fn a_box_shows_the_quartiles_and_each_run() {
+    let charts = charts::charts(&view(&example::batch_size(5)));
+    let chart = charts.iter().find(|chart| chart.id == "study-runs").unwrap();
+    let Content::Points { names, series, .. } = &chart.plot.content else { panic!() };
+    assert_eq!((names.len(), names[0].as_str()), (12, "sessions=1 batch=1"));
+    for point in &series[0].points {
+        let mut runs = point.values.clone();
+        runs.sort_by(f64::total_cmp);
+        let [lowest, first, median, third, highest] = runs[..] else { panic!("{runs:?}") };
+        assert_eq!((point.interval, point.y), (Some((lowest, highest)), median));
+        assert_eq!(point.quartiles, Some((first, third)));
+        // The cells differ by more than their runs: each is drawn relative to its median.
+        assert!((median - 100.0).abs() < 0.01, "{runs:?}");
+    }
+    assert!(chart_png(chart, "").is_ok());
+    // Four runs and more have quartiles.
+    let few = charts::charts(&view(&example::batch_size(3)));
+    assert!(few.iter().all(|chart| chart.id != "study-runs"));
+    // Cells that differ less are on one axis.
+    let charts = charts::charts(&view(&example::ab(4, 1.1)));
+    let of_test = charts.iter().find(|chart| chart.id == "study-runs").unwrap();
+    let Content::Points { names, series, .. } = &of_test.plot.content else { panic!() };
+    assert_eq!(names, &["a.toml", "b.toml"]);
+    assert!((series[0].points[1].y / series[0].points[0].y - 1.1).abs() < 0.02);
+}
+
+#[test]
 fn two_axes_have_a_heat_map_with_the_measured_values_on_its_axes() {
     let charts = charts::charts(&view(&example::batch_size(5)));
     let map = charts.iter().find(|chart| chart.id == "study-heat-1").unwrap();
@@ -206,7 +248,8 @@ fn charts_contain_the_interval_of_every_point() {
     }
     // Both renderers get them: the page as JSON, the terminal and the image from the same values.
     let page = page(&view);
-    assert_eq!(page.matches("\"interval\": [").count(), 24, "{} charts", charts.len());
+    // The third part are the ranges of the boxes.
+    assert_eq!(page.matches("\"interval\": [").count(), 36, "{} charts", charts.len());
     assert!(text(&view, 100).contains("┬┴ 95% interval"));
     assert_eq!(png(&view).unwrap().len(), charts.len());
 }
@@ -335,7 +378,8 @@ fn the_page_of_a_test_names_what_differs_and_is_not_green_with_disturbed_runs() 
     }
     // Common properties are named, too.
     assert!(shown.contains("riops 0."), "{shown}");
-    assert_eq!(charts::charts(&view(&study)).len(), 1);
+    let ids: Vec<_> = charts::charts(&view(&study)).into_iter().map(|chart| chart.id).collect();
+    assert_eq!(ids, ["study-main", "study-runs"]);
 }
 
 #[test]
@@ -426,7 +470,10 @@ fn an_ab_test_draws_its_runs_and_the_latencies_of_both_variants() {
     let runs: Vec<_> = series.iter().map(|side| (side.label.as_str(), side.points.len())).collect();
     assert_eq!(runs, [("a.toml", 8), ("b.toml", 8)]);
     let ids: Vec<_> = findings.results.charts().map(|chart| chart.id.as_str()).collect();
-    assert_eq!(ids, ["study-main", "study-variants-0-runs", "study-variants-0-percentiles"]);
+    assert_eq!(
+        ids,
+        ["study-main", "study-runs", "study-variants-0-runs", "study-variants-0-percentiles"]
+    );
 }
 
 #[test]

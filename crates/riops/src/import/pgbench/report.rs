@@ -7,7 +7,9 @@ use super::super::results::RunResults;
 use super::super::series::Series;
 use super::TOOL;
 use crate::plan::{ImportedRun, Protocol, Stop};
-use crate::record::{LateRecord, LatencyKind, OperationRecord, Point, ReportedLatency};
+use crate::record::{
+    LateRecord, LatencyKind, OperationRecord, Point, ReportedLatency, ReportedPercentile,
+};
 
 /// Lines that are kept as they are, under their names.
 const FACTS: [&str; 12] = [
@@ -427,6 +429,11 @@ impl PgbenchReport {
             }
             "latency stddev" => self.latency.stdev_us = Some(milliseconds(value)?),
             _ => {}
+        }
+        // Neon's pgbench and riops print them in ascending order.
+        if let Some(percent) = name.strip_prefix("latency percentile ") {
+            let (percent, us) = (require_number(percent)?, milliseconds(value)?);
+            self.latency.percentiles.push(ReportedPercentile { percent, us });
         }
         if RESULTS.contains(&name) {
             self.seen.push(name.to_owned());

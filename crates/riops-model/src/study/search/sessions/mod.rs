@@ -25,6 +25,8 @@ pub struct Conclusion {
     /// Smallest level whose mean throughput reaches 95 % of the best throughput: the mean of [`Self::best`] and
     /// of its neighbors that are within 10 % of it. The highest of many noisy means alone would be too high.
     pub saturation: u32,
+    /// The levels between which the saturation is; `None` if no level was repeated.
+    pub saturation_range: Option<LevelRange>,
     /// Level with the highest mean throughput.
     pub best: u32,
     /// Throughput at each measured level, from the lowest on.
@@ -42,6 +44,15 @@ pub struct Conclusion {
     pub law: Option<ScalingLaw>,
     /// Why the law was not fitted.
     pub law_error: Option<String>,
+}
+
+/// Two levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LevelRange {
+    /// The lower one.
+    pub low: u32,
+    /// The higher one.
+    pub high: u32,
 }
 
 /// Returns the number of sessions that is measured next; `None` if all is measured. At most [`Settings::runs_max`] runs are measured.
@@ -74,10 +85,13 @@ pub fn conclude(settings: &Settings, points: &[MeasuredLevel]) -> Option<Conclus
         .collect();
     let law = ScalingSettings { resamples: settings.resamples, seed: settings.seed };
     let law = scaling_law(&measured, &law);
+    let saturation = state.saturation().unwrap_or(best);
+    let levels = state.results();
     Some(Conclusion {
-        saturation: state.saturation().unwrap_or(best),
+        saturation,
+        saturation_range: range(&levels, saturation, best),
         best,
-        levels: state.results(),
+        levels,
         most_sessions_within_threshold: state.within_threshold(),
         ends_at_last: state.is_last(best),
         is_incomplete: state.due().is_some(),
@@ -85,6 +99,19 @@ pub fn conclude(settings: &Settings, points: &[MeasuredLevel]) -> Option<Conclus
         law_error: law.as_ref().err().map(ToString::to_string),
         law: law.ok(),
     })
+}
+
+/// Returns the levels between which the saturation is: the first that may reach [`SATURATED`] of the best throughput, and the
+/// first that certainly does, by the intervals of the throughputs. The highest level if none certainly does.
+fn range(levels: &[LevelResult], saturation: u32, best: u32) -> Option<LevelRange> {
+    let plateau = levels.iter().find(|result| result.level == best)?.interval?;
+    let first = |least: f64, end: fn(Interval) -> f64| {
+        let reaches = |result: &&LevelResult| result.interval.is_some_and(|own| end(own) >= least);
+        levels.iter().find(reaches).map(|result| result.level)
+    };
+    let low = first(SATURATED * plateau.low, |own| own.high)?;
+    let high = first(SATURATED * plateau.high, |own| own.low).or(Some(levels.last()?.level))?;
+    Some(LevelRange { low: low.min(saturation), high: high.max(saturation) })
 }
 
 /// Growth of throughput from one doubling to the next that counts as growth, as a share.

@@ -78,10 +78,14 @@ fn saturation_text(
             format!(", at least 95% of the plateau around {sessions} sessions: {tps} TPS")
         })
     };
-    let range = range(view, cell, conclusion).map_or_else(String::new, |[low, high]| {
-        if low == high { String::new() } else { format!(" (between {low} and {high})") }
+    let range = conclusion.saturation_range.filter(|range| range.low != range.high);
+    let range = range
+        .map_or_else(String::new, |range| format!(" (between {} and {})", range.low, range.high));
+    let pool = saturation.pool.map_or_else(String::new, |pool| {
+        format!(" through {} of the pooler", number_of(pool, "connection"))
     });
-    format!("{}{range}{nodes}{reached}{best}", number_of(conclusion.saturation.into(), "session"))
+    let sessions = number_of(conclusion.saturation.into(), "session");
+    format!("{sessions}{range}{pool}{nodes}{reached}{best}")
 }
 
 /// The levels of the closed loop with their throughputs, ascending.
@@ -95,27 +99,6 @@ fn closed_levels<'a>(
         }
         Level::Rate { .. } => None,
     })
-}
-
-/// The numbers of sessions between which the saturation point is: the first that may reach 95% of the plateau, and the first
-/// that certainly does, by the intervals of the throughputs. The highest level if none certainly does; `None` without intervals.
-fn range(view: &StudyView, cell: &CellView, conclusion: &sessions::Conclusion) -> Option<[u32; 2]> {
-    let plateau = closed_loop(view, cell, conclusion.best)?.estimate.interval?;
-    let levels: Vec<_> = closed_levels(view, cell).collect();
-    let interval = |figure: &FigureView| figure.estimate.interval;
-    let may_reach = |figure: &FigureView| {
-        let most = interval(figure).map_or(figure.estimate.value, |own| own.high);
-        most >= sessions::SATURATED * plateau.low
-    };
-    let reaches = |figure: &FigureView| {
-        interval(figure).is_some_and(|own| own.low >= sessions::SATURATED * plateau.high)
-    };
-    let first = |is_met: &dyn Fn(&FigureView) -> bool| {
-        levels.iter().find(|(_, _, figure)| is_met(figure)).map(|(sessions, ..)| *sessions)
-    };
-    let low = first(&may_reach)?.min(conclusion.saturation);
-    let (last, ..) = levels.last()?;
-    Some([low, first(&reaches).unwrap_or(*last).max(conclusion.saturation)])
 }
 
 /// The throughput and the latency with the most sessions, if these are beyond the plateau.
