@@ -1,7 +1,7 @@
 -- What defines these tables, a row for each part: columns, indexes, constraints, triggers and options; with the sizes of the
--- table and of its indexes. A long definition is shortened, with a digest of the whole one.
+-- table, of its indexes and of its TOAST table. A long definition is shortened, with a digest of the whole one.
 with wanted as (
-  select c.oid, n.nspname || '.' || c.relname as name, c.relkind, c.reloptions, c.relpersistence
+  select c.oid, n.nspname || '.' || c.relname as name, c.relkind, c.reloptions, c.relpersistence, c.reltoastrelid
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
    where c.oid = any ('{{relids}}'::oid[])),
 part as (
@@ -36,7 +36,8 @@ part as (
   select oid, 'persistence', 'unlogged' from wanted where relpersistence = 'u')
 select name, part, case when length(definition) > 120 then left(definition, 100) || '... (' || left(md5(definition), 8) || ')'
                         else definition end,
-       pg_table_size(wanted.oid), pg_indexes_size(wanted.oid)
+       pg_table_size(wanted.oid), pg_indexes_size(wanted.oid),
+       case when reltoastrelid <> 0 then pg_table_size(reltoastrelid) end, wanted.oid
   from wanted join part using (oid)
  order by name, part
  limit 2000

@@ -115,7 +115,7 @@ fn settings_of_the_sessions_are_recorded_whatever_sets_them() {
         ["work_mem", "4MB", "7MB"],
     ];
     assert_eq!(recorded, expected.map(|setting| setting.map(str::to_owned)));
-    // The default is no difference, whatever sets it; and what is set for both is recorded.
+    // The default is not a difference, whatever sets it; and what is set for both is recorded.
     let json = database.riops("compare plain default --output json").expect(0).json();
     let is_setting = |change: &&Value| change["topic"] == "setting";
     assert_eq!(json["changes"].as_array().unwrap().iter().find(is_setting), None);
@@ -247,6 +247,18 @@ fn names_the_changes_of_the_tables_of_a_script() {
     public.item: option fillfactor: none -> 70
     public.item: trigger touched: none -> BEFORE UPDATE ON public.item FOR EACH ROW EXECUTE FUNCTION public.touch() (…)
     ");
+    let record = database.riops("runs show last --output json").expect(0).json();
+    let tables = record["stages"][0]["database"]["relations"].as_array().unwrap();
+    let item = tables.iter().find(|table| table["name"] == "public.item").unwrap();
+    let activity = |key: &str| item["activity"][key].as_u64().unwrap();
+    assert!(activity("updated") >= 50 && activity("index_scans") >= 50, "{item}");
+    assert!(activity("hot_updated") < activity("updated") && activity("inserted") == 0, "{item}");
+    let indexes = item["indexes"].as_array().unwrap().iter();
+    let indexes: Vec<_> =
+        indexes.map(|index| (index["name"].as_str(), index["scans"] == 0)).collect();
+    assert_eq!(indexes, [(Some("item_n"), true), (Some("item_pkey"), false)]);
+    let shown = database.riops("runs show last").expect(0);
+    drop(shown.stdout_contains("tables       public.item: ").stdout_contains("index item_n"));
     // The same table again has no difference.
     run("again");
     let same = database.riops("compare after again").expect(0);

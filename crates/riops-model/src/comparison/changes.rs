@@ -10,7 +10,7 @@ use super::conditions::{Differing, conditions, of_stage};
 use crate::figure::Summary;
 use crate::plan::Plan;
 use crate::record::{Record, RelationRecord, StageRecord};
-use crate::units::format::percent;
+use crate::units::format::{bytes_text, percent};
 
 /// Smallest difference of the mean share of a wait event that is shown: 5 points. Samples of short runs differ by
 /// a few points.
@@ -144,6 +144,7 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     };
     changes.extend(conditions(a, b).into_iter().map(condition));
     changes.extend(wait_changes(a, b));
+    changes.extend(size_changes(a, b));
     changes.sort_by_key(|change| change.topic);
     changes
 }
@@ -267,6 +268,39 @@ const OF_TABLE: &str = ": ";
 fn relations(record: &Record) -> impl Iterator<Item = &RelationRecord> {
     let databases = record.stages.iter().filter_map(|stage| stage.database.as_ref());
     databases.flat_map(|database| &database.relations)
+}
+
+/// The tables whose size, or the size of whose indexes, differs by this factor and number of bytes.
+const SIZE_FACTOR: f64 = 1.1;
+const SIZE_BYTES: u64 = 1_000_000;
+
+/// Returns the tables of both groups whose sizes differ: bloat, another fill factor, more rows.
+fn size_changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
+    type Size = (&'static str, fn(&RelationRecord) -> u64);
+    const SIZES: [Size; 2] =
+        [("size", |table| table.bytes), ("size of the indexes", |table| table.index_bytes)];
+    let names: BTreeSet<&str> =
+        a.iter().flat_map(|run| relations(run)).map(|table| table.name.as_str()).collect();
+    let sizes = names.into_iter().flat_map(|name| SIZES.map(|(what, size)| (name, what, size)));
+    sizes
+        .filter_map(|(name, what, size)| {
+            let mean = |runs: &[&Record]| {
+                let tables = runs.iter().flat_map(|run| relations(run));
+                let sizes: Vec<u64> = tables.filter(|table| table.name == name).map(size).collect();
+                sizes.iter().sum::<u64>().checked_div(sizes.len() as u64)
+            };
+            let (before, now) = (mean(a)?, mean(b)?);
+            let (least, most) = (before.min(now), before.max(now));
+            let is_large = most - least >= SIZE_BYTES && most as f64 >= least as f64 * SIZE_FACTOR;
+            is_large.then(|| Change {
+                topic: Topic::Condition,
+                name: format!("{what} of {name}"),
+                a: bytes_text(before),
+                b: bytes_text(now),
+                is_more: Some(now > before),
+            })
+        })
+        .collect()
 }
 
 /// Whether a run used the table of a property of the schema.
@@ -424,7 +458,7 @@ fn one_name(event: &str) -> String {
 mod tests {
     use super::*;
     use crate::record::example::example_record;
-    use crate::record::{Sampled, WaitShare};
+    use crate::record::{DatabaseUse, Sampled, WaitShare};
 
     #[test]
     fn a_difference_shows_both_values() {
@@ -514,6 +548,25 @@ mod tests {
         b.target.setting_defaults.insert("random_page_cost".to_owned(), "4".to_owned());
         let differences = changes(&[&a], &[&b]);
         assert_eq!((differences[0].a.as_str(), differences[0].b.as_str()), ("4 (default)", "400"));
+    }
+
+    #[test]
+    fn sizes_that_differ_by_a_tenth_are_a_change() {
+        let with = |bytes, index_bytes| {
+            let mut record = example_record();
+            let name = "public.t".to_owned();
+            let table = RelationRecord { name, bytes, index_bytes, ..RelationRecord::default() };
+            let relations = vec![table];
+            record.stages[0].database = Some(DatabaseUse { relations, ..DatabaseUse::default() });
+            record
+        };
+        let [a, b] = [with(19_000_000, 5_000_000), with(26_000_000, 5_200_000)];
+        let differences = changes(&[&a], &[&b]);
+        let sizes: Vec<_> =
+            differences.iter().map(|change| (&*change.name, &*change.a, &*change.b)).collect();
+        assert_eq!(sizes, [("size of public.t", "19.0 MB", "26.0 MB")]);
+        // Less than a megabyte.
+        assert_eq!(changes(&[&with(100_000, 0)], &[&with(900_000, 0)]), []);
     }
 
     #[test]

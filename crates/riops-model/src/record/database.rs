@@ -207,8 +207,54 @@ pub struct RelationRecord {
     pub bytes: u64,
     /// Size of its indexes, in bytes.
     pub index_bytes: u64,
+    /// Size of its TOAST table, in bytes; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toast_bytes: Option<u64>,
     /// Columns, indexes, constraints, triggers and options, each with its definition.
     pub parts: BTreeMap<String, String>,
+    /// What happened to it during the stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<RelationActivity>,
+    /// Its indexes, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub indexes: Vec<IndexUse>,
+}
+
+/// What all sessions of the server did with a table during a stage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelationActivity {
+    /// Sequential scans.
+    pub sequential_scans: u64,
+    /// Rows that they read.
+    pub rows_scanned: u64,
+    /// Index scans.
+    pub index_scans: u64,
+    /// Rows inserted.
+    pub inserted: u64,
+    /// Rows updated.
+    pub updated: u64,
+    /// HOT updates among them; absent without a heap, as in `YugabyteDB`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot_updated: Option<u64>,
+    /// Rows deleted.
+    pub deleted: u64,
+    /// Runs of VACUUM and autovacuum; absent without a heap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vacuums: Option<u64>,
+    /// Dead row versions after the stage, as the server estimates them; absent without a heap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_rows: Option<u64>,
+}
+
+/// An index during a stage.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexUse {
+    /// Name, without its schema.
+    pub name: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Number of scans.
+    pub scans: u64,
 }
 
 /// Sessions that waited for locks, sampled from `pg_stat_activity`.

@@ -16,6 +16,7 @@ pub(super) mod sessions;
 pub(super) mod sources;
 pub(super) mod statements;
 pub(super) mod steadiness;
+pub(super) mod tables;
 pub(super) mod time;
 pub(super) mod undecided;
 pub(super) mod waits;

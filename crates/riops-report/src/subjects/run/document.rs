@@ -8,7 +8,7 @@ use crate::imported::{not_verified, started};
 use crate::render::text::text;
 use crate::sections::{
     agents, bottleneck, condition, cost, failures, mix, nodes, operations, profile, proof, queries,
-    sources, stage_prefix, statements, steadiness, time, waits, window,
+    sources, stage_prefix, statements, steadiness, tables, time, waits, window,
 };
 use crate::words::next::{Commands, Known};
 use crate::words::{self, Words};
@@ -231,6 +231,7 @@ fn details(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
     if stage.transactions > 0 {
         queries::queries(document, stage);
         statements::statements(document, stage);
+        tables::tables(document, stage);
         waits::waits(document, summary);
         profile::profile(document, stage);
         bottleneck::resources(document, summary);

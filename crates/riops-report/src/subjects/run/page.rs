@@ -21,7 +21,7 @@ use crate::render::markdown::{add_findings, escaped, row, table};
 use crate::render::png::{DrawingError, chart_png};
 use crate::sections::{
     agents, bottleneck, cost, database, failures, nodes, operations, proof, queries, sessions,
-    sources, statements, time, waits, window,
+    sources, statements, tables, time, waits, window,
 };
 use crate::table::{Table, text_column};
 use crate::words;
@@ -159,6 +159,7 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
         machine(record, &id),
         section("Database").with_tables([database::table(record)]),
         section("Statements").with_tables([statements::table(record)]),
+        section("Tables").with_tables([tables::table(record), tables::indexes(record)]),
         section("Wait events").with_tables([waits::table(record), nodes::activity_table(record)]),
         profile(record, &id),
         sessions(record, &id),
