@@ -59,7 +59,7 @@ const CONDITIONS: [Condition; 13] = [
     }),
     event_count("vacuums", |_, stage| Some(stage.database.as_ref()?.row_versions?.vacuums as f64)),
     cpu("CPU used by other processes", |_, stage| stage.neighbors.as_ref()?.all_cpu_share()),
-    cpu("CPU withheld by the hypervisor", |_, stage| stage.neighbors.as_ref()?.steal_share),
+    cpu("CPU stolen by the hypervisor", |_, stage| stage.neighbors.as_ref()?.steal_share),
     Condition {
         name: "CPU time of a fixed piece of work (processor speed)",
         value: |_, stage| stage.probes.as_ref()?.processor_work_us(),

@@ -10,7 +10,7 @@ use crate::stats::{Outcome, Settings};
 /// Time that a run needs besides its warm-up and measurement, in seconds: to connect, to check the plans, and to
 /// verify the data.
 pub(crate) const OVERHEAD_S: f64 = 1.5;
-/// A smaller share of the CPU, used by other processes, is no reason to look for a quieter machine.
+/// A smaller share of the CPU, used by other processes, is not a reason to look for a quieter machine.
 const OTHERS_CPU_MIN: f64 = 0.05;
 
 /// A comparison whose main figure is undecided.

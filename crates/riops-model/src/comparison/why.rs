@@ -21,7 +21,7 @@ const COST_FACTOR: f64 = 1.1;
 const COST_SHARE: f64 = 0.2;
 /// A statement whose time per transaction differs by less than this share of the change explains nothing.
 const STATEMENT_SHARE: f64 = 0.2;
-/// A part that changed by less than this share of the time of a transaction is no cause.
+/// A part that changed by less than this share of the time of a transaction is not a cause.
 const CAUSE_SHARE: f64 = 0.01;
 
 /// Maximum number of characters of a statement.
@@ -298,7 +298,7 @@ const CONDITIONS: [(&str, &[TimePart], bool); 9] = [
     ("locks of other sessions", &[Lock], true),
     ("processor speed", &[Cpu, Client, Network], true),
     ("CPU used by other", &[Cpu, Client, Network], true),
-    ("CPU withheld", &[Cpu, Client, Network], true),
+    ("CPU stolen", &[Cpu, Client, Network], true),
     ("dead rows", &[Cpu, Read], true),
     ("order of the rows", &[Cpu, Read], false),
     ("neighboring rows", &[Cpu, Read], false),
@@ -341,14 +341,15 @@ fn longest_us(figure: Figure) -> f64 {
 const NAMES: [(&str, &[TimePart]); 34] = [
     // Other statements may take longer in any way, with other access paths.
     ("script.scripts", &TimePart::ALL),
-    ("synchronous_commit", &[Wal, Ipc]),
+    // A flush costs CPU time in the kernel, too, and so do full-page images after a checkpoint.
+    ("synchronous_commit", &[Wal, Ipc, Cpu]),
     ("synchronous_standby_names", &[Ipc]),
-    ("fsync", &[Wal, Write]),
+    ("fsync", &[Wal, Write, Cpu]),
     ("full_page_writes", &[Wal, Cpu]),
     ("wal_", &[Wal, Cpu]),
     ("commit_", &[Wal]),
-    ("max_wal_size", &[Wal, Write]),
-    ("checkpoint_", &[Wal, Write]),
+    ("max_wal_size", &[Wal, Write, Cpu]),
+    ("checkpoint_", &[Wal, Write, Cpu]),
     ("bgwriter_", &[Write]),
     ("shared_buffers", &[Read, Write, LwLock, Cpu]),
     ("effective_io_concurrency", &[Read]),

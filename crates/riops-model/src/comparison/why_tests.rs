@@ -47,6 +47,20 @@ fn another_address_explains_only_a_change_of_the_network() {
 }
 
 #[test]
+fn flushes_without_effect_on_the_wal_part_explain_cpu_time_before_conditions_do() {
+    let a = [run(500.0, 100.0), run(510.0, 100.0), run(490.0, 100.0)];
+    let b = [run(300.0, 100.0), run(310.0, 100.0), run(290.0, 100.0)];
+    let condition = Change {
+        topic: Topic::Condition,
+        is_more: Some(true),
+        ..setting("neighboring rows in one block", "54%", "61%")
+    };
+    let changes = [condition, setting("fsync", "on", "off")];
+    let change = time_change(&blocks(&a, &b), &changes).unwrap();
+    assert_eq!(change.parts[0].beside[0], "setting fsync: on → off");
+}
+
+#[test]
 fn the_part_that_changed_most_is_first_and_has_its_setting_beside_it() {
     let a = [run(500.0, 100.0), run(510.0, 110.0), run(490.0, 90.0)];
     let b = [run(500.0, 800.0), run(520.0, 820.0), run(490.0, 780.0)];
