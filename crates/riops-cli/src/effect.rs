@@ -327,7 +327,7 @@ pub(crate) fn require_effect(
 }
 
 /// Fails if an option of the file has no effect without another one. clap gets the values of the file as defaults, which it
-/// does not check. A conflict is no error: the option that takes precedence replaces the value of the file.
+/// does not check. A conflict is not an error: the option that takes precedence replaces the value of the file.
 fn require_complete_file(
     command: &mut Command,
     line: &CommandLine,

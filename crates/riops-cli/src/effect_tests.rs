@@ -97,7 +97,7 @@ fn sample(workload: &str, arg: &Arg) -> Vec<String> {
 /// A script is read; a time and a command exclude each other; the rows of a script are unknown, which is an error.
 const CHECKED_ELSEWHERE: [&str; 4] = ["file", "for", "command", "total-rows"];
 
-/// Options that are no part of a plan: where the run takes place, what is printed and stored.
+/// Options that are not part of a plan: where the run takes place, what is printed and stored.
 fn is_of_command(long: &str) -> bool {
     let command = TargetOptions::augment_args(Command::new("run"));
     let command = GraphOptions::augment_args(ResultOptions::augment_args(command));

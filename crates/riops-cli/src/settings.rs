@@ -249,6 +249,10 @@ fn error_form(line: &CommandLine, values: &Values) -> ErrorForm {
     }
 }
 
+/// Short options of pgbench that riops has under their long names only.
+const SHORT_IN_PGBENCH: [(&str, &str); 3] =
+    [("R", "rate"), ("L", "latency-limit"), ("M", "protocol")];
+
 /// Replaces clap's suggestion for an unknown option, and suggests `run` for a workload. clap also suggests options whose names
 /// have little in common with what was typed.
 fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Error {
@@ -265,8 +269,14 @@ fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Erro
     };
     let (kind, name) = (error.kind(), typed.trim_start_matches('-').to_owned());
     if kind == ErrorKind::UnknownArgument && !typed.starts_with("--") {
-        // An option of another command is no value.
+        // An option of another command is not a value.
         error.remove(ContextKind::Suggested);
+        let known = SHORT_IN_PGBENCH.iter().find(|(short, _)| name.starts_with(*short));
+        let own = OptionNames::of_one(line.command());
+        if let Some((_, long)) = known.filter(|(_, long)| own.contains(long)) {
+            let text = format!("'-{name}' of pgbench is '--{long}'");
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
+        }
         return error;
     }
     if kind != ErrorKind::UnknownArgument || !typed.starts_with("--") {
@@ -281,6 +291,9 @@ fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Erro
     if let [nearest, ..] = own.nearest(&name).as_slice() {
         let suggested = ContextValue::String(format!("--{nearest}"));
         error.insert(ContextKind::SuggestedArg, suggested);
+    } else if name == "details" && line.subcommands().last() == Some(&"show") {
+        let text = "without it, this command prints everything";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
     } else if is_option_of_cells(line, &name) {
         let text = format!("'--set {name}=VALUE' sets an option of the runs");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
@@ -668,6 +681,10 @@ mod tests {
         assert!(text.contains("'--recreate' is an option of 'riops prepare rows'"), "{text}");
         let text = error_of(&["riops", "ab", "a.toml", "b.toml", "--duration", "3s"]);
         assert!(text.contains("'--set duration=VALUE' sets an option of the runs"), "{text}");
+        let text = error_of(&["riops", "run", "script", "-R", "5"]);
+        assert!(text.contains("'-R' of pgbench is '--rate'"), "{text}");
+        let text = error_of(&["riops", "runs", "show", "last", "--details"]);
+        assert!(text.contains("tip: without it, this command prints everything"), "{text}");
         let text = error_of(&["riops", "run", "rows", "--zzz"]);
         assert!(!text.contains("tip"), "{text}");
     }

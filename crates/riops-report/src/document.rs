@@ -38,7 +38,7 @@ impl Tone {
 pub enum Detail {
     /// The facts that decide, and at most three unusual ones: at most 12 lines.
     Answer,
-    /// The same without unusual facts that are no bad news.
+    /// The same without unusual facts that are not bad news.
     AnswerWithoutWarnings,
     /// Everything that is known.
     Everything,

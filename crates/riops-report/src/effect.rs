@@ -5,11 +5,17 @@ use crate::table::{Column, text_column};
 use riops_model::stats::{Outcome, RatioInterval};
 use riops_model::units::format::{factor, rate};
 
+/// From this ratio on, a change is a factor.
+const DOUBLED: f64 = 2.0;
 /// Level of an interval whose text does not have it.
 const USUAL_LEVEL: &str = "95%";
 
 /// `+11.0% to +13.5%`.
 pub(crate) fn change_interval(interval: RatioInterval) -> String {
+    // Both limits in the same unit.
+    if interval.high >= DOUBLED && interval.low < DOUBLED {
+        return format!("×{} to ×{}", factor(interval.low), factor(interval.high));
+    }
     format!("{} to {}", limit_text(interval.low), limit_text(interval.high))
 }
 
@@ -85,7 +91,7 @@ pub fn change_text(ratio: f64) -> String {
     if ratio >= 1e3 {
         return format!("×{}", rate(ratio));
     }
-    if ratio >= 2.0 {
+    if ratio >= DOUBLED {
         return format!("×{}", factor(ratio));
     }
     match format!("{:+.1}%", (ratio - 1.0) * 100.0).as_str() {
@@ -139,6 +145,15 @@ mod tests {
         assert_eq!(title(&[1.0 - 0.0226]), ("97.7% interval".to_owned(), text.clone()));
         assert_eq!(title(&[1.0 - 0.0063]), ("99.3% interval".to_owned(), text.clone()));
         assert_eq!(title(&[0.95, 0.99]), ("interval".to_owned(), format!("{text} (95%)")));
+    }
+
+    #[test]
+    fn both_limits_of_an_interval_are_in_one_unit() {
+        let text = |low, high| change_interval(interval(low, high, 0.95));
+        assert_eq!(text(0.38, 2.69), "×0.38 to ×2.69");
+        assert_eq!(text(0.004, 12.0), "×0.004 to ×12.0");
+        assert_eq!(text(2.1, 2.5), "×2.10 to ×2.50");
+        assert_eq!(text(0.5, 1.99), "-50.0% to +99.0%");
     }
 
     #[test]

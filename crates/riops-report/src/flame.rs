@@ -23,7 +23,7 @@ const CHARACTER: f64 = 6.2;
 const DEPTH_MAX: usize = 64;
 /// Number of functions in the table.
 const FUNCTIONS_MAX: usize = 20;
-/// Change of a share from which on a color is the strongest.
+/// Change of a share that has the strongest color, as has any larger one.
 const CHANGE_MAX: f64 = 0.05;
 
 /// A flame graph, as its template draws it.

@@ -28,10 +28,10 @@ pub enum EvaluateError {
     /// A value of another type is required.
     #[error("cannot coerce {0} to {1}")]
     Coerce(Type, Type),
-    /// A double is no integer of 64 bits.
+    /// A double is not an integer of 64 bits.
     #[error("double to int overflow for {0}")]
     DoubleOutOfRange(f64),
-    /// The result of an operation is no integer of 64 bits.
+    /// The result of an operation is not an integer of 64 bits.
     #[error("{0} out of range")]
     OutOfRange(&'static str),
     /// Division by the integer 0.

@@ -143,7 +143,7 @@ impl<'a> Scope<'a> {
         let glued = glued.map(|usage| {
             let name = self.names.name(usage.slot);
             let text = format!(
-                "the variable \"{name}\" follows a name or a number, so that it is no parameter: use --protocol simple"
+                "the variable \"{name}\" follows a name or a number, so that it is not a parameter: use --protocol simple"
             );
             Problem::new(usage.at, text)
         });

@@ -194,7 +194,7 @@ impl<'a> Scanner<'a> {
                     let text = "\":{?name}\" is not supported: pgbench replaces it by FALSE";
                     return Err(Problem::new(start, text));
                 }
-                // A variable is one token: its name is no keyword, and ends before a `$`.
+                // A variable is one token: its name is not a keyword, and ends before a `$`.
                 [b':', ..] => {
                     self.at += 1;
                     self.at += self.count(|byte| is_letter(byte) || byte.is_ascii_digit());

@@ -217,7 +217,7 @@ struct ExpectedAnswer {
     explained: Option<String>,
     /// The prepared statements by name.
     prepared: HashMap<String, String>,
-    /// Whether the connection breaks instead of the answer.
+    /// Whether the gateway closes the connection instead of sending the answer.
     is_lost: bool,
     /// Whether a commit was replaced by a rollback.
     loses_commit: bool,

@@ -208,7 +208,7 @@ impl ServerError {
     /// Returns whether the same transaction may succeed when retried: after a serialization failure, a
     /// deadlock, or YugabyteDB's errors about a schema that has just changed or a request to try again.
     ///
-    /// A write must not be retried if [`Self::leaves_outcome_unknown`] and it may have been committed.
+    /// A write must not be retried if [`Self::leaves_outcome_unknown`] is true and it may have been committed.
     pub fn is_retryable(&self) -> bool {
         match self.sqlstate {
             SqlState::SERIALIZATION_FAILURE

@@ -82,7 +82,7 @@ impl TypedValueParser for Forms {
             Some((form, file)) => (form, Some(file)),
             None => (&*text, None),
         };
-        // An empty name of a file is no form of any command, either.
+        // An empty name of a file is not a form of any command, either.
         let known = if file == Some("") { &text } else { form };
         let form = PossibleValuesParser::new(&self.0).parse_ref(command, arg, known.as_ref())?;
         let file = file.filter(|file| *file != "-").map(PathBuf::from);

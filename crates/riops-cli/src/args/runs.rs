@@ -28,7 +28,7 @@ pub(crate) struct LastOptions {
 // Not set by the environment: RIOPS_LABEL is the label of a run, and would hide all others.
 #[derive(Debug, Args)]
 pub(crate) struct FilterOptions {
-    /// Only runs of this workload: its name, or as listed
+    /// Only runs of this workload: its name (oltp), or its title in the list ("oltp, point-select")
     #[arg(long, help_heading = TYPED_ONLY[0], value_name = "NAME")]
     pub(crate) workload: Option<String>,
     /// Only runs with this label

@@ -110,7 +110,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Experiment")]
 pub(crate) struct ExperimentOptions {
-    /// Option of riops run, or set.NAME for a setting of the server, and its values (repeatable)
+    /// Vary an option of riops run, or with set.NAME a setting of the server, over these values (repeatable)
     #[arg(long, value_name = "NAME=VALUE,…", value_parser = parse_pair)]
     pub(crate) axis: Vec<(String, String)>,
     /// Order of the runs; interleaved: rounds with one run of each cell in random order

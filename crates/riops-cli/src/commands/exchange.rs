@@ -139,7 +139,7 @@ pub(super) fn merge(options: &MergeOptions, ui: Ui) -> Result<ExitCode> {
     } else {
         store.require_writable()?;
         if let Some(id) = store.merged_from_the_same(&merged)? {
-            bail!("these runs are already merged: {id}");
+            bail!("these runs are already merged into run {id}");
         }
         store.save(&merged)?;
         format!("{} in {}", merged.id, store.location())

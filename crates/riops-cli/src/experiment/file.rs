@@ -115,7 +115,7 @@ pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) ->
                 path.to_str().and_then(|name| READY.iter().find(|(known, _)| *known == name));
             ready.map(|(_, text)| (*text).to_owned()).ok_or_else(|| {
                 UsageError(format!(
-                    "\"{shown}\" is no workload and no ready experiment ({}), and cannot be read as an experiment file: {error}",
+                    "\"{shown}\" is neither a workload nor a ready experiment ({}), and cannot be read as an experiment file: {error}",
                     READY.map(|(name, _)| name).join(", ")
                 ))
             })?

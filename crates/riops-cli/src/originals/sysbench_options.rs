@@ -55,7 +55,7 @@ pub(super) const GENERAL: &[Known] = &[
     ("warmup_time", Kind::Number, "0", Use::Translated, "run before measuring, in seconds"),
     ("thread_init_timeout", Kind::Number, "30", Use::Translated, "time for connecting all sessions, in seconds"),
     ("forced_shutdown", Kind::Text, "off", Use::Translated, "seconds to wait for transactions in flight at the end"),
-    ("thread_stack_size", Kind::Text, "64K", Use::Ignored("riops has no thread for each session"), "no meaning"),
+    ("thread_stack_size", Kind::Text, "64K", Use::Ignored("riops does not use one thread per session"), "no meaning"),
     ("rate", Kind::Rate, "0", Use::Translated, "transactions per second; 0: no limit"),
     ("report_interval", Kind::Number, "0", Use::Translated, "interval of the reports, in seconds; 0: none"),
     ("report_checkpoints", Kind::Text, "", Use::Translated, "times of full reports, in seconds"),

@@ -31,7 +31,7 @@ const NEVER_ZERO: [&str; 20] = [
     "counters_s",
 ];
 
-/// Texts of a number that is no number, or that nothing counted.
+/// Texts of a number that is not a number, or that nothing counted.
 const NEVER_SHOWN: [&str; 7] =
     ["-0.0", " 0.00 µs", "0.0% hits", "sum 0.000 s", "NaN", "inf ", "tx/s 0.00"];
 

@@ -22,7 +22,7 @@ fn blocks_and_calls_of_tables_and_statements_agree() {
     let sum =
         |field: &str| own.iter().map(|statement| statement[field].as_f64().unwrap()).sum::<f64>();
     assert_eq!(own.len(), 2, "{statements:?}");
-    // EXPLAIN and the probes of riops are no statements of the run.
+    // EXPLAIN and the probes of riops are not statements of the run.
     assert!((sum("calls") - transactions as f64).abs() <= 4.0, "{} {transactions}", sum("calls"));
     let cost = &stage["cost"];
     let value = |field: &str| cost[field].as_f64().unwrap();

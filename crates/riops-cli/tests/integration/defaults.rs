@@ -128,7 +128,7 @@ fn runs_that_only_read_need_no_registration_where_transactions_are_read_only() {
     };
     read_all();
     assert_eq!(database.value("select to_regnamespace('riops')"), None);
-    // The same after another run has registered them.
+    // The tables are read in the same way after another run has registered them.
     database.riops(&format!("run script -b select-only {work}")).expect(0);
     database.riops(&format!("run oltp --test point-select --schema public {work}")).expect(0);
     let registered = || database.value("select string_agg(id, ' ' order by id) from riops.dataset");

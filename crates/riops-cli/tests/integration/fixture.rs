@@ -36,7 +36,7 @@ fn reset_signals() {
     }
 }
 
-/// Returns a command that executes another one, with its environment.
+/// Returns the command `outer` with the words and the environment of `inner` added.
 pub(crate) fn wrap_command(mut outer: Command, inner: &Command) -> Command {
     outer.arg(inner.get_program()).args(inner.get_args());
     for (name, value) in inner.get_envs() {

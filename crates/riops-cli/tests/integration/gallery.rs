@@ -194,7 +194,7 @@ fn a_gate_on_a_history_is_red_until_the_change_is_acknowledged() {
         .stdout_contains("8 of the 12 runs needed since the last accepted change");
     let record = shelf.riops(&format!("runs show {} --output json", ids[8])).expect(0).json();
     assert_eq!(record["notes"][0]["author"], "ann");
-    // A newer run that is not valid is no good news, and begins no era.
+    // A newer run that is not valid is not good news, and begins no era.
     let invalid = shelf.add(30, &[900.0]);
     shelf.invalidate(&invalid[0]);
     shelf.riops(gate).expect(99).stderr_contains("1 newer run not done or not valid");

@@ -208,7 +208,7 @@ fn a_gate_ends_with_the_exit_codes_that_a_bisection_expects() {
     broken.stderr_contains("the build of ").stderr_contains("log");
     place.riops("gate ../gate.toml --base HEAD~1 --trust").expect(1);
     let unknown = place.riops("gate ../gate.toml --base nothing --trust").expect(2);
-    unknown.stderr_contains("\"nothing\" is no commit of the repository .");
+    unknown.stderr_contains("\"nothing\" is not a commit of the repository .");
     let without = place.riops("gate ../gate.toml --trust").expect(2);
     without.stderr_contains("specify the commit of the base: --base REV");
     let unbuilt = FILE.replace("build = ", "# build = ");

@@ -54,7 +54,7 @@ fn no_command_panics_or_hangs_with_a_rogue_server() {
         message(b'D', 10, &[0, 1, 0x7f, 0xff, 0xff, 0xff]),
         message(b'D', 10, &[0, 1, 0x80, 0, 0, 0]),
         message(b'T', 6, &[0xff, 0xff]),
-        // Errors without fields, without an end, and with bytes that are no text.
+        // Errors without fields, without an end, and with bytes that are not text.
         message(b'E', 5, &[0]),
         message(b'E', 8, b"Sxxx"),
         message(b'E', 12, &[b'M', 0xff, 0xfe, 0, b'C', 0x1b, 0, 0]),

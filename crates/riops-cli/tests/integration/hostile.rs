@@ -115,7 +115,7 @@ fn texts_of_a_server_are_shown_in_one_line_without_control_characters() {
     }
 }
 
-/// Texts of a record that are no words of riops. `riops/tests/hostile.rs` has all others, form by form.
+/// Texts of a record that are not words of riops. `riops/tests/hostile.rs` has all others, form by form.
 const TEXTS: [&str; 15] = [
     "server_version",
     "version_text",

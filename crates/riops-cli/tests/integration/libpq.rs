@@ -244,7 +244,7 @@ fn riops_and_psql_connect_to_the_same_servers_in_the_same_way() {
     let (count, shown) =
         (different.len(), different.get(..different.len().min(8)).unwrap().join("\n\n"));
     assert!(different.is_empty(), "{count} of {FORMS} forms differ:\n{shown}");
-    // The forms are no test if most of them connect nowhere.
+    // The forms are not tested if most of them connect nowhere.
     assert!(connected > FORMS / 3 && with_password > FORMS / 6, "{connected} {with_password}");
 }
 

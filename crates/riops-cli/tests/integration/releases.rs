@@ -77,7 +77,7 @@ impl Imitation {
             self.riops(&format!("cleanup {workload}")).expect(0);
         }
         assert_eq!(self.database.value("select to_regnamespace('riops')"), None);
-        // One change of the catalog at a time, and none that must be rolled back.
+        // riops executes one change of the catalog at a time, and no CREATE EXTENSION, which would be rolled back.
         assert_eq!(self.gateway.conflicts(), 0);
         let is_extension = |(_, sql): &(usize, String)| sql.contains("create extension");
         assert!(!self.gateway.statements().iter().any(is_extension));

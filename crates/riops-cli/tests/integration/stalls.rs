@@ -51,7 +51,7 @@ fn each_step_of_a_profile_has_an_account_of_its_transactions() {
     assert!(!text.contains("no transaction succeeded for"), "nothing was due: {text}");
     for (rate, error) in [
         ("200:1s -t 5", "the steps of --rate take 1s"),
-        ("200:1s,x", "\"x\" is no step of a profile"),
+        ("200:1s,x", "\"x\" is not a step of a profile"),
         ("0:1s", "--rate must be greater than 0"),
     ] {
         let refused = database.riops(&format!("run point --rate {rate}")).expect(2);

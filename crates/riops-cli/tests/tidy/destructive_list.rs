@@ -12,7 +12,7 @@ pub(crate) const LIST: &[Place] = &[
     (
         "crates/riops/src/experiment/build.rs",
         &[(".truncate(true)", 1), ("remove_dir_all", 2)],
-        "in a directory that is no link, was created by riops or empty, or has the empty lock file of riops, and is locked; files are opened without following links",
+        "in a directory that is not a link, was created by riops or empty, or has the empty lock file of riops, and is locked; files are opened without following links",
     ),
     (
         "crates/riops-cli/src/site.rs",

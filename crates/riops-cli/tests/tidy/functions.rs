@@ -34,7 +34,7 @@ impl<'ast> Visit<'ast> for TupleParameters {
         }
     }
 
-    /// The trait declares the parameters; a library declares its own.
+    /// Skips implementations of traits: the trait declares the parameters, and it may be from a library.
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
         if item.trait_.is_none() {
             visit::visit_item_impl(self, item);

@@ -6,7 +6,7 @@ use crate::workspace::read;
 
 /// Words that fit any value.
 const NO_NAMES: [&str; 6] = ["found", "each", "of", "whole", "looks", "number"];
-/// Starts of function names that are no action, no question and no noun.
+/// Prefixes of function names that are neither an action nor a question nor a noun.
 const NO_STARTS: [&str; 5] = ["that_", "those_", "what_", "it_is_", "there_is_"];
 
 /// Returns the variables, parameters and functions of a file whose names say nothing.

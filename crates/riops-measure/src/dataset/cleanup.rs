@@ -51,7 +51,7 @@ pub fn cleanup(
     let adopted = registered.filter(|_| is_adopted).map(str::to_owned);
     let tables = registry.drop_dataset()?;
     registry.drop_registry_if_empty()?;
-    // A foreign database of that name is no error if the table in the schema was dropped.
+    // A foreign database of that name is not an error if the table in the schema was dropped.
     let database = match database {
         Err(DatasetError::ForeignDatabase) if !tables.is_empty() => {
             foreign_databases.push(cbc::DATABASE.to_owned());

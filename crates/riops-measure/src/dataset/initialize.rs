@@ -34,7 +34,7 @@ pub struct Initialization<'a> {
 }
 
 impl Initialization<'_> {
-    /// Executes the steps and returns the duration of each. `notice` receives the beginning of each step.
+    /// Executes the steps and returns the duration of each. `notice` is called when a step begins.
     ///
     /// # Errors
     /// [`DatasetError`] of the first statement that fails.

@@ -227,7 +227,7 @@ impl<'a> Supervisor<'a> {
         total.breached(seconds, &self.stage.shared.plan.thresholds).cloned()
     }
 
-    /// Ends the measurement when all clients do, if they have breached a threshold together.
+    /// Ends the measurement at the end that all clients have agreed on, if they have breached a threshold together.
     fn end_with_all(&mut self, now: Nanos) {
         let Some(breach) = self.stage.breach.and_then(OnceLock::get) else {
             return;

@@ -82,7 +82,7 @@ pub fn last_bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
 /// Opens a plain file for reading. A FIFO, which would wait for a writer, and a device are refused.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] if it is no plain file, or the reason why it cannot be opened.
+/// [`ErrorKind::InvalidInput`] if it is not a plain file, or the reason why it cannot be opened.
 pub fn open_plain(path: &Path) -> Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

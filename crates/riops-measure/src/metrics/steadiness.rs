@@ -29,13 +29,13 @@ const INTERVALS_MAX: usize = 60;
 /// Fewer transactions than this have a standard deviation of a third and more by chance alone.
 const TRANSACTIONS_MIN: f64 = 10.0;
 
-/// An interval with less than this share of the median rate is far below it, if that is no noise either.
+/// An interval with less than this share of the median rate is far below it, if that is not noise either.
 const LOW: f64 = 0.5;
 /// Number of standard deviations of the intervals that noise does not exceed.
 const LOW_DEVIATIONS: f64 = 4.0;
-/// Share of intervals far below the median from which on a series is not steady.
+/// Smallest share of intervals far below the median that makes a series not steady.
 const LOW_SHARE: f64 = 0.05;
-/// Difference between mean and median, as a share of the larger one, from which on a series is not steady.
+/// Smallest difference between mean and median that makes a series not steady, as a share of the larger one.
 const MEAN_DIFFERS: f64 = 0.2;
 
 /// A part is at least one of this many parts of the series, and so is the rest.
@@ -44,7 +44,7 @@ const PARTS: usize = 6;
 const RATE_SHIFT: f64 = 0.1;
 /// The same for a response time, which varies more.
 const RESPONSE_SHIFT: f64 = 0.5;
-/// Standard errors from which on the largest difference of all parts is no noise: in at most 2 % of the series with
+/// The largest difference of all parts is more than noise if it is at least this number of standard errors: in at most 2 % of the series with
 /// correlated noise.
 const SHIFT_ERRORS: f64 = 3.5;
 /// Variance of the mean of many values of the autoregressive process, times their number, divided by half the mean
@@ -57,7 +57,7 @@ const OUTLIER: f64 = 6.0;
 const INTERVALS_FOR_SCAN: usize = 30;
 /// Maximum difference of the first and the last fifth of few intervals, as a share of the larger one.
 const FIFTHS_DIFFER: f64 = 0.35;
-/// Truncation from which on few intervals are not steady. A shorter start than a fifth changes the mean less than the
+/// Smallest truncation that makes few intervals not steady. A shorter start than a fifth changes the mean less than the
 /// first fifth suggests.
 const TRUNCATED_SHARE: f64 = 0.2;
 /// Minimum difference of the two fifths, in standard errors of the noise between neighboring intervals.
@@ -322,7 +322,7 @@ mod tests {
         let shift = growing.shift.unwrap();
         assert!(!growing.steady && shift.grows(), "{growing:?}");
         assert!(judge(|_| 1e3).steady);
-        // One slow interval is no trend.
+        // One slow interval is not a trend.
         assert!(judge(|position| if position == 50 { 1e6 } else { 1e3 }).steady);
     }
 

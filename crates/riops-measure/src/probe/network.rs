@@ -32,7 +32,7 @@ impl NetworkTotals {
         Some(totals)
     }
 
-    /// The loopback interface is no network.
+    /// The loopback interface is not a network.
     fn parse(dev: &str, snmp: &str) -> Option<Self> {
         let [mut received_bytes, mut sent_bytes, mut errors] = [0; 3];
         for line in dev.lines().skip(2) {

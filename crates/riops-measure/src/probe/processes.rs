@@ -53,7 +53,7 @@ pub struct ProcessesUse {
     pub seconds: f64,
     /// CPU seconds of all processes of the server, if it is local.
     pub server_cpu_s: Option<f64>,
-    /// Seconds in which processes of the server that still exist were runnable, but had no processor.
+    /// Seconds in which processes of the server could run, but had no processor; without processes that have ended.
     pub server_run_queue_s: Option<f64>,
     /// CPU seconds of the neighbors.
     pub neighbors_cpu_s: f64,
@@ -101,7 +101,7 @@ impl Place {
     }
 }
 
-/// Names of the processes of servers. If the place of the server is unknown, they may be its own, and are no neighbors.
+/// Names of the processes of servers. If the place of the server is unknown, they may be its own, and are not neighbors.
 const SERVERS: [&str; 3] = ["postgres", "yb-master", "yb-tserver"];
 /// Names of poolers, and of what connects to containers: unless the server is elsewhere, the sessions may use them.
 const PROXIES: [&str; 6] =

@@ -198,7 +198,7 @@ fn normalized(sql: &str) -> String {
             '0'..='9' if !after_word => Some(length(rest, is_number)),
             _ => None,
         };
-        // A cast (`::`) and a lone sign are no values.
+        // A cast (`::`) and a lone sign are not values.
         if let Some(length) = value.filter(|&length| length > 1 || first.is_ascii_digit()) {
             if text.ends_with("?, ") {
                 text.truncate(text.len() - 2);

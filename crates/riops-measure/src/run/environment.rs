@@ -126,7 +126,7 @@ impl Environment {
     }
 }
 
-/// Whether the server has no setting `plan_cache_mode`, which is new in PostgreSQL 12. Others may have it earlier.
+/// Whether the server lacks the setting `plan_cache_mode`. PostgreSQL 12 added it; compatible databases may have it in earlier versions.
 fn lacks_plan_cache_mode(control: &mut Connection) -> Result<bool, ConnectionError> {
     let dialect = control.dialect();
     if dialect.version >= 120_000 || !dialect.has(Feature::Catalogs) {

@@ -216,7 +216,7 @@ impl RunSettings {
         if !self.is_changed {
             return;
         }
-        // An interrupted run is no reason to leave them.
+        // An interrupted run is not a reason to leave them.
         self.interrupt = Interrupt::new();
         if let Err(error) = self.restore_all() {
             let text = format!(

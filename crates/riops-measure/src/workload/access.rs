@@ -295,7 +295,7 @@ impl Executed {
         self.by_name.take().is_some()
     }
 
-    /// Compares the result of [`Self::explain_sql`] with the first one; `None` if it is no plan.
+    /// Compares the result of [`Self::explain_sql`] with the first one; `None` if it is not a plan.
     pub fn judge(&mut self, json: &str) -> Option<Finding> {
         let document: Value = serde_json::from_str(json).ok()?;
         // The conditions contain the values, and differ between custom and generic plans.

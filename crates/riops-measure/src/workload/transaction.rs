@@ -51,7 +51,7 @@ pub struct Transaction {
     may_commit: bool,
     /// Whether `extras` has anything.
     has_extras: bool,
-    /// Number of the command of an interactive transaction that sent the current turn, over all scripts.
+    /// Number of the command that sent the current turn of an interactive transaction. It counts the commands of all scripts.
     command: usize,
     extras: Extras,
 }

@@ -17,7 +17,7 @@ pub struct Statistic {
     pub key: &'static str,
     /// Name in texts.
     pub name: &'static str,
-    /// Percent: 95 for the 95th percentile, 100 for the maximum; absent for what is no percentile.
+    /// Percent: 95 for the 95th percentile, 100 for the maximum; absent for what is not a percentile.
     pub percent: Option<f64>,
     /// The columns of the service and the response time.
     columns: [&'static str; 2],
@@ -117,7 +117,7 @@ impl Statistic {
         kind.pick(self.columns)
     }
 
-    /// Returns the name of the column with the percentile from which on the values are lower bounds.
+    /// Returns the name of the column with the lowest percentile that is a lower bound.
     pub fn bound_column(kind: LatencyKind) -> &'static str {
         kind.pick(["service_lower_bound_from", "response_lower_bound_from"])
     }

@@ -181,7 +181,7 @@ impl FromStr for RateStep {
             Some(Self { from_per_s: parse_rate(from)?, to_per_s: parse_rate(to)?, seconds })
         };
         let invalid =
-            format!("\"{text}\" is no step of a profile (examples: 500:30s, 100..5000:2m)");
+            format!("\"{text}\" is not a step of a profile (examples: 500:30s, 100..5000:2m)");
         step().ok_or(PlanError(invalid))
     }
 }
@@ -347,7 +347,7 @@ pub enum PreparePolicy {
     IfMissing,
 }
 
-/// Whether a plan may execute commands of the shell and write files. It is no data: only a person can give it, and a plan
+/// Whether a plan may execute commands of the shell and write files. It is not data: only a person can give it, and a plan
 /// that was read does not have it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Trust(pub bool);
@@ -359,7 +359,7 @@ impl PartialEq for Trust {
     }
 }
 
-/// Something about a command line that is no part of what is run: plans that differ only in this are equal.
+/// Something about a command line that is not a part of what is run: plans that differ only in this are equal.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unrecorded(pub bool);
 

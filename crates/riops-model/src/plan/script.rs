@@ -328,7 +328,7 @@ impl Spec for ScriptRun {
         require!(
             percentiles.len() <= PERCENTILES_MAX
                 && percentiles.iter().all(|percent| *percent > 0.0 && *percent <= 100.0),
-            "--latency-percentiles must be at most {PERCENTILES_MAX} numbers above 0 and at most 100"
+            "--latency-percentiles accepts at most {PERCENTILES_MAX} values, each above 0 and at most 100"
         );
         require!(
             (1..=SCRIPTS_MAX).contains(&self.scripts.len()),

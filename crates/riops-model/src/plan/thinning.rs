@@ -1,6 +1,6 @@
 //! How many intervals of a long run one point of a time series covers: a run of a week has few enough points to be stored and drawn.
 
-/// Points of a series from which on they cover several intervals.
+/// A series with more points than this covers several intervals with each.
 const POINTS: usize = 4_000;
 /// Each time this number of points is added, they cover twice as many intervals, unless the length of the run is known before.
 const POINTS_OF_A_LENGTH: usize = POINTS / 2;

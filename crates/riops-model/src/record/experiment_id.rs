@@ -13,7 +13,7 @@ use uuid::Uuid;
 #[serde(try_from = "String", into = "String")]
 pub struct ExperimentId(String);
 
-/// A text that is no id of an experiment.
+/// A text that is not an id of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is not the id of an experiment, which is a UUID")]
 pub struct InvalidId(String);

@@ -1,6 +1,6 @@
 //! The state of a run in progress, which its events change (`event`).
 //!
-//! The process of the run publishes the events, and other processes rebuild the state from them. It is no part of
+//! The process of the run publishes the events, and other processes rebuild the state from them. It is not a part of
 //! the record, and everything in it is bounded: old points are dropped, and the sums remain.
 
 use std::collections::{BTreeMap, VecDeque};

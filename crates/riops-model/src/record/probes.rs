@@ -264,7 +264,7 @@ pub enum TimePart {
     Client,
     /// Between two transactions, while it connects again.
     Connecting,
-    /// In a transaction, which waits as its script says (`\\sleep`).
+    /// In a transaction whose script waits (`\sleep`).
     Think,
     /// In a transaction, while the server does nothing for it: network, client, queues.
     Network,

@@ -10,7 +10,7 @@ use crate::units::{percent, texts};
 const MISSING_SHARE_MAX: f64 = 0.01;
 /// Scheduling delay of the client that does not matter in any case, in microseconds.
 const DELAY_US_MIN: f64 = 1_000.0;
-/// Scheduling delay of the client, as a share of the median response time, from which on it matters.
+/// Smallest scheduling delay of the client that matters, as a share of the median response time.
 const DELAY_SHARE_MAX: f64 = 0.1;
 
 /// How a requested rate was achieved.

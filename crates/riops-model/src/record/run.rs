@@ -305,13 +305,13 @@ pub struct Note {
     pub text: String,
 }
 
-/// Why a text is no note.
+/// Why a text is not a note.
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
     /// There is nothing to store.
     #[error("the note is empty")]
     Empty,
-    /// A note is no document.
+    /// A note is not a document.
     #[error("the note is longer than {LENGTH_MAX} characters")]
     Long,
     /// It cannot be shown.

@@ -4,7 +4,7 @@
 /// Runs below which the variation of a side is not estimated. Two values give an interval of ±12.7 standard
 /// errors.
 const RUNS_MIN: usize = 3;
-/// Blocks from which on the block is the unit, whatever the number of its runs.
+/// Fewest blocks with which the block is the unit, whatever the number of its runs.
 const BLOCKS_ENOUGH: usize = 6;
 /// Differences and errors of logarithms up to this are rounding errors.
 pub(super) const ZERO: f64 = 1e-12;
@@ -63,7 +63,7 @@ impl Estimate {
     }
 
     /// Returns the absolute difference, in standard errors if the run is the unit: the permutation test is then
-    /// valid if A and B vary differently (Janssen, Statistics & Probability Letters 36, 1997). Among blocks, a
+    /// valid even if A and B vary differently (Janssen, Statistics & Probability Letters 36, 1997). Among blocks, a
     /// standard error from few, possibly equal differences would be close to 0 in some permutations.
     pub(super) fn statistic(self) -> f64 {
         let difference = self.difference.abs();

@@ -104,7 +104,7 @@ pub fn change_points(values: &[f64], settings: &ChangeSettings) -> Vec<ChangePoi
 
 /// Maximum p-value of a change among the first values of an accepted level: few splits are tested, on few nights.
 const EARLY_P_MAX: f64 = 0.0001;
-/// Number of standard deviations from the accepted level to which outliers are moved: two of three slow values are no change.
+/// Number of standard deviations from the accepted level to which outliers are moved: two of three slow values are not a change.
 const REACH: f64 = 5.0;
 
 /// Returns how far values may be from the accepted level: [`REACH`] standard deviations, or as far as at least three of the later

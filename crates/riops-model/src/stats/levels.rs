@@ -48,12 +48,13 @@ pub(super) fn place(values: &[f64]) -> Option<Place> {
 
 /// Number of neighboring values whose median is the level at a value.
 const NEIGHBORS: usize = 11;
-/// Number of standard deviations from the level from which on a value is an outlier, and from which on a single one counts as missing.
+/// An outlier is at least this number of standard deviations away from the level.
 const OUTLIER: f64 = 3.0;
+/// A single value that is at least this number of them away counts as missing.
 const GROSS_OUTLIER: f64 = 5.0;
 
 /// Returns the series with outliers moved towards the median of their neighbors (a running median smooths without moving
-/// a shift; Tukey, "Exploratory Data Analysis", 1977): two slow nights of three are no change. A gross outlier between usual
+/// a shift; Tukey, "Exploratory Data Analysis", 1977): two slow nights of three are not a change. A gross outlier between usual
 /// values is replaced by the median.
 pub(super) fn without_outliers(values: &[f64]) -> Vec<f64> {
     let level = |at: usize| {

@@ -171,7 +171,7 @@ pub fn is_percentile_shown(count: u64, percentile: f64, effective_share: f64) ->
 
 // Autocorrelation and effective sample size of a series, such as the rate of each interval of a run.
 
-/// Values from which on a series is replaced by means of neighboring values, which bounds the cost.
+/// A series with at least this number of values is replaced by means of neighboring values, which bounds the cost.
 const VALUES_MAX: usize = 2_000;
 
 /// Returns the correlation of values that are `lag` positions apart; 0 for a constant or shorter series.

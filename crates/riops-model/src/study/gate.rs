@@ -140,7 +140,7 @@ impl GateWorkload {
             .chain(costs)
             .collect();
         let counting = counted(study);
-        // A run that is not valid, such as one with wrong rows or another access path, is no result that could pass.
+        // A run that is not valid, such as one with wrong rows or another access path, is not a result that could pass.
         let invalid = |run: &Finished| {
             let verdict = &run.result.as_ref().ok()?.verdict;
             let reasons = verdict.reasons.join("; ");

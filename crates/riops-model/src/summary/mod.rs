@@ -95,7 +95,7 @@ columns! {
         pub response_p50_us: Option<f64>,
         /// Only with a rate.
         pub response_p99_us: Option<f64>,
-        /// Percentile from which on the service times are lower bounds.
+        /// Lowest percentile of the service times that is a lower bound.
         pub service_lower_bound_from: Option<f64>,
         /// The same of the response times.
         pub response_lower_bound_from: Option<f64>,

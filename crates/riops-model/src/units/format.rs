@@ -69,6 +69,7 @@ pub fn factor(ratio: f64) -> String {
     match ratio {
         ratio if ratio >= 99.95 => format!("{ratio:.0}"),
         ratio if ratio >= 9.995 => format!("{ratio:.1}"),
+        ratio if ratio > 0.0 && ratio < 0.0995 => format!("{ratio:.3}"),
         ratio => format!("{ratio:.2}"),
     }
 }

@@ -26,7 +26,7 @@ const NAMES: [&str; 9] = [
 ];
 /// The last words of such names.
 const LAST_WORDS: [&str; 4] = ["pass", "pwd", "pw", "access_key"];
-/// Ends of names whose values are no secrets.
+/// Ends of names whose values are not secrets.
 const PUBLIC: [&str; 6] = ["file", "_path", "_encryption", "_method", "_age", "_count"];
 /// Options of curl and others whose value has the form `USER:PASSWORD`.
 const LOGIN_OPTIONS: [&str; 4] = ["-u", "-U", "--user", "--proxy-user"];
@@ -215,7 +215,7 @@ fn login(token: &str, start: usize) -> Option<Range<usize>> {
         Some((scheme, rest)) => (scheme, rest.trim_start_matches('/')),
         None => login.split_once('=').unwrap_or(("", login)),
     };
-    // The path of a link is no login.
+    // The path of a link is not a login.
     let is_link = ["http", "https"].iter().any(|scheme| before.ends_with(scheme));
     let cut = rest.find(|c| c == ':' || c == '/' && !is_link)?;
     if cut == 0 && !rest.starts_with(':') {

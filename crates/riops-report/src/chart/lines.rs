@@ -37,7 +37,7 @@ impl Lines<'_> {
         if drawn_xs.len() < self.xs.len() {
             let _ = write!(
                 summary,
-                " The chart draws the lowest and the highest values of {} intervals.",
+                " {} intervals are drawn in groups, each with its lowest and its highest value.",
                 count(self.xs.len() as u64)
             );
         }
@@ -211,7 +211,11 @@ mod tests {
             assert_eq!(series[0].values.iter().filter(|value| **value == Some(peak)).count(), 1);
         }
         assert!(chart.table.unwrap().rows.len() <= ROWS_MAX);
-        assert!(chart.summary.contains("of 100,000 intervals"), "{}", chart.summary);
+        assert!(
+            chart.summary.contains("100,000 intervals are drawn in groups"),
+            "{}",
+            chart.summary
+        );
     }
 
     #[test]

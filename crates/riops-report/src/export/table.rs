@@ -52,7 +52,7 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// Whether the stage has rows: its workload has, and it is no statement that returned none.
+    /// Whether the stage has rows: its workload has, and it is not a statement that returned none.
     pub(super) fn has_rows(&self) -> bool {
         let is_without = self.stage.is_timed() && self.stage.rows == 0;
         words::for_work(&self.record.plan.work).measure().has_rows && !is_without

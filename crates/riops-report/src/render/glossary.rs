@@ -30,7 +30,7 @@ pub(crate) fn terms() -> &'static [Term] {
     &TERMS
 }
 
-/// Returns the anchor of the term with this name; `None` if it is no term.
+/// Returns the anchor of the term with this name; `None` if it is not a term.
 pub(crate) fn anchor(word: &str) -> Option<&'static str> {
     let word = word.to_lowercase();
     let term = terms().iter().find(|term| term.names().any(|name| name == word));

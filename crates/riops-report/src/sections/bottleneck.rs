@@ -45,7 +45,7 @@ pub(crate) fn bottleneck(document: &mut Document, summary: &Summary<'_>) {
             let stolen = neighbors.and_then(|others| others.steal_share).filter(|&share| share > 0.0);
             let used = machine.cpu_of_all_text(share - stolen.unwrap_or_default());
             let stolen = stolen.map_or_else(String::new, |share| {
-                format!(", and the hypervisor withheld {}", machine.cpu_text(share))
+                format!(", and the hypervisor stole {}", machine.cpu_text(share))
             });
             format!("CPU: all processors of this machine; other processes used {used}{stolen}")
         }

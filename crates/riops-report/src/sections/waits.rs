@@ -38,7 +38,9 @@ pub(crate) fn meaning(event: &str) -> Option<&'static str> {
         "LWLock:WALWrite" | "LWLock:WALWriteLock" => {
             "commits wait for the write of the WAL by another session"
         }
-        "LWLock:WALInsert" | "LWLock:wal_insert" => "changes wait for a place in the WAL",
+        "LWLock:WALInsert" | "LWLock:wal_insert" => {
+            "changes wait to insert WAL into the WAL buffers"
+        }
         "IO:DataFileRead" | "IO:AioIoCompletion" => {
             "blocks are read that are not in shared buffers"
         }

@@ -19,7 +19,7 @@ const ROWS_MAX: usize = 60;
 /// Parts of the time with a bar, and characters of their names.
 const PARTS_MAX: usize = 5;
 const NAME_MAX: usize = 9;
-/// Share of the time from which on the change of a part has a separate bar.
+/// Smallest change of a part that has a separate bar, as a share of the time.
 const PART_MIN: f64 = 0.01;
 
 /// The pictures of a stage of two sides with these names.
@@ -70,7 +70,7 @@ fn runs(id: &str, [a, b]: [&str; 2], stage: &StageComparison) -> Option<Chart> {
     let y =
         Axis::new(&main.name, Unit::for_figure(main.figure), AxisScale::Linear).around(values());
     let ticks = (1..=positions).map(|position| position as f64).collect();
-    let summary = format!("{} of each run: a dot for each, by {name}.", main.name);
+    let summary = format!("{} of the runs, by {name}: each dot is a run.", main.name);
     let values_at = |side: &PointSeries, position: usize| {
         let points = side.points.iter();
         let at = points.filter(|point| (point.x - position as f64).abs() < 0.5);

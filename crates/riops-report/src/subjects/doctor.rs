@@ -120,7 +120,8 @@ pub fn calibration_document(calibration: &Calibration) -> Document {
         format!("p50 {} · p99 {}", duration_us(latency.p50), duration_us(latency.p99))
     };
     let service = calibration.service_us.as_ref().map(ends);
-    let minimum = |ends| format!("{ends}: the minimum of every latency measured here");
+    let minimum =
+        |ends| format!("{ends}: the lowest latency that riops can measure on this machine");
     document.lines("latency", service.map(minimum));
     let stalls = calibration.away_us.as_ref().map(ends);
     document.lines("stalls", stalls.map(|ends| format!("poll-loop {ends}")));

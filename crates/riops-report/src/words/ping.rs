@@ -34,7 +34,7 @@ impl Words for PingRun {
     fn variants(&self, commands: &Commands<'_>) -> Vec<Hint> {
         match self.statement {
             PingStatement::Sync => Vec::new(),
-            _ => vec![commands.same("--statement sync", "the minimum of the protocol")],
+            _ => vec![commands.same("--statement sync", "a round trip without a query")],
         }
     }
 }

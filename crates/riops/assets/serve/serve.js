@@ -63,7 +63,7 @@
       list.replaceChildren(...runs.map(row));
       section.hidden = !runs.length;
     };
-    // A server that was stopped is no error of the page.
+    // A server that was stopped is not an error of the page.
     setInterval(() => read().catch(() => {}), LIST_EVERY_MS);
   }
 

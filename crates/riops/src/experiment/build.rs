@@ -228,7 +228,7 @@ pub(super) fn commit_of(repository: &Path, revision: &str) -> Result<String> {
     match output_of(&mut parse) {
         Ok(name) => Ok(name),
         Err(_) => Err(BuildError::Refused(format!(
-            "\"{revision}\" is no commit of the repository {}",
+            "\"{revision}\" is not a commit of the repository {}",
             repository.display()
         ))),
     }

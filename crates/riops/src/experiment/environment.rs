@@ -8,7 +8,7 @@ use crate::host::Interrupt;
 use crate::server::facts::server_facts;
 use crate::server::{Connection, ConnectionError, Server};
 
-/// Difference of the memory that is no change, as a share: the kernel reserves a different part at each start.
+/// Difference of the memory that is not a change, as a share: the kernel reserves a different part at each start.
 const MEMORY_TOLERANCE: f64 = 0.01;
 
 /// Settings that do not affect the figures, and can differ at each start of the same server.

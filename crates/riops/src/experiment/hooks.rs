@@ -64,7 +64,7 @@ impl Hook<'_> {
 
     /// Keeps the output as a note on a stored run.
     pub(super) fn keep(&self, output: &str, run: &str, store: &Store) -> Result<(), ConductError> {
-        // Nothing to keep is no error.
+        // Nothing to keep is not an error.
         if let Ok(note) = Note::new(&format!("{}: {output}", self.moment), AUTHOR.to_owned())
             && !output.is_empty()
         {

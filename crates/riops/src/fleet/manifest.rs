@@ -96,7 +96,7 @@ impl Manifest {
             let units = ["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"];
             if amount.is_none_or(|amount| amount <= 0.0) || !units.contains(&unit) {
                 return refuse(format!(
-                    "{option} \"{quantity}\" is no quantity, such as 2, 500m, 1Gi"
+                    "{option} \"{quantity}\" is not a quantity, such as 2, 500m, 1Gi"
                 ));
             }
         }

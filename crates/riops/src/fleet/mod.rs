@@ -211,8 +211,8 @@ impl Fleet {
         Err(FleetError::Interrupted)
     }
 
-    /// Waits until the next poll of an agent that has measured. Only a new signal ends the wait. After the signal that ended the
-    /// run, or an interrupt of another agent, the other agents end as well, so the wait goes on.
+    /// Waits for the next poll after this agent has measured. Only a new signal ends the wait. The signal that ended the run and an
+    /// interrupt of another agent do not: the other agents end as well, and this one waits for them.
     fn pause_at_the_end(&mut self) -> Result<(), FleetError> {
         let signal = Signal(self.interrupt.signal());
         if signal != *self.signal_before_end.get_or_insert(signal) {

@@ -68,7 +68,7 @@ pub fn gallery_of_store<E: From<GalleryError>>(
         };
         write(&page)?;
     }
-    // The runs of an experiment have its page.
+    // The page of an experiment has its runs.
     let is_of_study =
         |run: &RunSummary| run.tags.get(tag::EXPERIMENT).is_some_and(|id| known.contains(id));
     let others = || runs.iter().filter(|run| !is_of_study(run));

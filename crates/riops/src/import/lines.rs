@@ -419,7 +419,7 @@ mod tests {
         let other = source("pgbench-2  | transaction type: x");
         assert_ne!(one, other);
         assert_eq!(source("pgbench-1  | tps = 1.0"), one);
-        // A time, a level and a counter are no names.
+        // A time, a level and a counter are not names.
         let none = source("tps = 1.0");
         for line in ["2024-05-01T10:00:00Z INFO tps = 1.0", "[INFO] tps = 1.0", "10:00:00 x"] {
             assert_eq!(source(line), none, "{line}");

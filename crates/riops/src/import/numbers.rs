@@ -1,4 +1,4 @@
-//! The numbers in results of other tools. Larger ones than any run has are no numbers, so that sums cannot overflow.
+//! The numbers in results of other tools. Larger ones than any run has are not numbers, so that sums cannot overflow.
 
 use crate::units::format::nearest_integer;
 use std::str::FromStr;

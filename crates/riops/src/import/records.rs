@@ -109,7 +109,7 @@ pub fn is_store(path: &Path) -> bool {
 /// Returns the runs of a store, oldest first.
 ///
 /// # Errors
-/// [`ImportError::Store`] if the file is no store or cannot be read, [`ImportError::Contents`] for a damaged record.
+/// [`ImportError::Store`] if the file is not a store or cannot be read, [`ImportError::Contents`] for a damaged record.
 pub fn store_runs(
     path: &Path,
     settings: &Settings,

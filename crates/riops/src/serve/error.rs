@@ -8,7 +8,7 @@ pub enum ServeError {
         "\"{0}\" is not an address to listen on: give ADDRESS:PORT, such as 127.0.0.1:8080 or [::1]:8080"
     )]
     NotAnAddress(String),
-    /// The text is no address of a receiver.
+    /// The text is not an address of a receiver.
     #[error(
         "\"{0}\" is not an address to send metrics to: give http(s)://HOST:PORT/PATH, such as http://localhost:9090/api/v1/write"
     )]

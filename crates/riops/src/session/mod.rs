@@ -46,7 +46,7 @@ impl Session<'_> {
     /// fleet, only the agent that has stored the record shows it.
     ///
     /// # Errors
-    /// [`SessionError`] if there is no record. A record that cannot be stored is no error: see [`Ran::saved`].
+    /// [`SessionError`] if there is no record. A record that cannot be stored is not an error: see [`Ran::saved`].
     pub fn run(
         &self,
         plan: &Plan,

@@ -110,7 +110,7 @@ impl StartQueue {
         let mut is_measured = intended >= window.measure_start();
         if rules.skip_late && now.since(intended) > rules.late_after {
             if window.stops_by_count() {
-                // A skipped start is one of the transactions of its session.
+                // A skipped start counts as one of the transactions of its session.
                 let Permission::Start { claimed } = window.permit(now) else {
                     unclaimed.give_back(intended);
                     return Next::End;

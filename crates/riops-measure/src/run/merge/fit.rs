@@ -142,7 +142,7 @@ fn require_mergeable(record: &Record) -> Result<(), MergeError> {
     let is_loop = |stage: &StageRecord| stage.kind.is_loop();
     match record.stages.iter().find(|stage| !is_loop(stage)) {
         _ if record.stages.is_empty() => unfit(format!("{id} has no result")),
-        Some(stage) => unfit(format!("stage {} of {id} is no load of sessions", stage.name)),
+        Some(stage) => unfit(format!("stage {} of {id} is not a load of sessions", stage.name)),
         None => Ok(()),
     }
 }

@@ -150,7 +150,7 @@ fn refuses_runs_of_different_loads() {
     assert!(changed(other).contains("different datasets"));
     assert!(changed(|record| record.stages[0].name = "x".to_owned()).contains("different stages"));
     assert!(changed(|record| record.stages.clear()).contains("has no result"));
-    assert!(changed(|record| record.stages[0].kind = StageKind::Statement).contains("no load"));
+    assert!(changed(|record| record.stages[0].kind = StageKind::Statement).contains("not a load"));
     let seeds = [rows(0), rows(0)].map(|mut record| {
         record.plan.seed = 7;
         record

@@ -18,7 +18,7 @@ const FOREIGN_REQUESTS_PER_S: f64 = 20.0;
 /// A snapshot that is older than the stage by this factor was held for all of it. Fewer transactions leave few row versions.
 const OLD_SNAPSHOT_SHARE: f64 = 0.5;
 const OLD_SNAPSHOT_TRANSACTIONS_MIN: u64 = 1_000;
-/// Share of the TCP segments that are sent again from which on it matters: each delays a transaction by 200 ms or more, which
+/// Smallest share of TCP segments sent again that matters: each delays a transaction by 200 ms or more, which
 /// changes a p99.
 const RETRANSMITTED_SHARE: f64 = 0.002;
 const RETRANSMITTED_MIN: u64 = 10;
@@ -132,8 +132,8 @@ fn foreign_cpu(stage: &StageRecord, machine: &MachineFacts) -> Option<String> {
 
 fn stolen_cpu(stage: &StageRecord, machine: &MachineFacts) -> Option<String> {
     let share = stage.neighbors.as_ref()?.steal_share.filter(|share| *share >= FOREIGN_SHARE)?;
-    let withheld = machine.cpu_of_all_text(share);
-    Some(format!("the hypervisor withheld {withheld} CPU of this machine (steal time)"))
+    let stolen = machine.cpu_of_all_text(share);
+    Some(format!("the hypervisor stole {stolen} CPU of this machine (steal time)"))
 }
 
 /// The speed of the processor, compared with its speed in the first interval, which has the same load.
@@ -430,7 +430,7 @@ mod tests {
             warnings.iter().map(|(kind, text)| format!("{kind:?}: {text}")).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
         ForeignCpu: other processes used 96% of 200% CPU of this machine: stress 96%
-        StolenCpu: the hypervisor withheld 12% of 200% CPU of this machine (steal time)
+        StolenCpu: the hypervisor stole 12% of 200% CPU of this machine (steal time)
         ForeignSessions: 0.80 other sessions of the server were active on average: pgbench 0.80
         ForeignLocks: the sessions waited 30% of their time for locks of other sessions: psql (idle in transaction)
         ForeignIo: other processes caused 50% of the traffic of vda: 50.0 MB/s read, 0.0 MB/s written

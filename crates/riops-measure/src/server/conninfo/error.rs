@@ -14,7 +14,7 @@ pub enum ConnInfoError {
     Syntax(String),
     /// The text seems to be a URL, but does not start with its scheme.
     #[error(
-        "invalid connection string: a URL starts with postgresql://, and the name of a database with other characters is written as dbname='…'"
+        "invalid connection string: a URL starts with postgresql://; the name of a database with special characters is written as dbname='…'"
     )]
     MistypedUrl,
     /// A parameter that is unknown or not supported by riops.

@@ -304,7 +304,7 @@ impl Batches {
     }
 
     /// Returns the check that each batch has all its rows or none; `None` without such batches. Batches that
-    /// are no transactions may have some of them.
+    /// are not transactions may have some of them.
     fn check(&self, non_transactional: bool) -> Option<Check> {
         let Self { applied, not_applied, partial, .. } = self;
         (applied + not_applied + partial > 0).then(|| Check {

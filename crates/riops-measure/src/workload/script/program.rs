@@ -129,7 +129,7 @@ fn first_word(sql: &str) -> String {
     }
 }
 
-/// Returns a statement from its first character that is no blank and no comment.
+/// Returns a statement from its first character that is neither a blank nor part of a comment.
 fn without_comments(sql: &str) -> &str {
     let mut rest = sql.trim_start();
     loop {

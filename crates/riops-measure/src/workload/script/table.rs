@@ -269,7 +269,7 @@ pub(super) fn checks(contents: &Integers, baseline: &Integers, ledger: &Ledger) 
     }
     // True after each transaction, whether its outcome is known or not.
     let difference = |[(_, history), _, (_, accounts), _]: [(i128, i128); 4]| accounts - history;
-    let name = "sum of abalance without the sum of delta".to_owned();
+    let name = "sum of abalance minus sum of delta".to_owned();
     checks.push(crate::workload::check::exact(name, difference(before), difference(after)));
     checks
 }

@@ -63,7 +63,7 @@ fn state(
             format!("ended after {count}: the difference is below {}", percent(effect))
         }
         (Some(Outcome::Inconclusive), ..) if not_slower => {
-            format!("ended after {count}: a difference for the worse is below {}", percent(effect))
+            format!("ended after {count}: B is at most {} worse, or better", percent(effect))
         }
         (Some(Outcome::Inconclusive), ..) => {
             format!("ended after {count}, the maximum: inconclusive")

@@ -56,7 +56,7 @@ impl Judge<'_> {
             .collect()
     }
 
-    /// The costs of a transaction relative to the baseline. They explain a difference and are no results of their own: they
+    /// The costs of a transaction relative to the baseline. They explain a difference and are not results of their own: they
     /// have no verdict, for which the p-values of all figures would be adjusted.
     pub(super) fn costs(
         &self,

@@ -10,7 +10,7 @@ use crate::stats::{Interval, Outcome, RatioInterval};
 use crate::study::{Goal, Level, Saturation};
 use crate::units::format::{bounded, joined};
 
-/// Smallest difference between groups from which on the origin of their blocks is of interest, as a share.
+/// The origin of blocks is of interest if it differs between groups by at least this share.
 const SOURCES_DIFFER: f64 = 0.01;
 
 /// The result of an experiment.

@@ -8,7 +8,7 @@ use riops_model::stats::{median, quartiles};
 use riops_model::study::evaluation::{StudyKind, StudyView};
 use riops_model::units::format::joined;
 
-/// Runs from which on a group has a box: fewer are their own quartiles.
+/// Fewest runs of a group with a box: fewer are their own quartiles.
 const RUNS_MIN: usize = 4;
 /// From this ratio of the highest and the lowest run on, boxes on one axis would be lines: they are drawn relative to their medians.
 const SPAN_MAX: f64 = 3.0;

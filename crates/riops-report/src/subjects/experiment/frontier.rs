@@ -55,7 +55,7 @@ pub(super) fn chart(view: &StudyView) -> Option<Chart> {
     let (range, scale) = range_of(offers.iter().map(|offer| offer.price));
     let [on, all] = [on, offers.len()].map(|value| count(value as u64));
     let summary = format!(
-        "{on} of {all} cells are on the frontier of throughput, p99 and price: more to the left and higher is better."
+        "{on} of {all} cells are on the frontier of throughput, p99 and price: a higher throughput at a lower price is better."
     );
     let x = Axis::new("price per hour", Unit::Count, scale).within(range);
     let y = from_zero(Figure::TransactionsPerS.heading(), Unit::PerSecond, &series);

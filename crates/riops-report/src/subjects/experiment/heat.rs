@@ -8,7 +8,7 @@ use riops_model::study::evaluation::{AxisView, CellView, StudyView};
 /// Column, row and value of a cell.
 type Value = (usize, usize, f64);
 
-/// Values of an axis from which on a heat map shows more than a table.
+/// Fewest values of an axis for which a heat map shows more than a table.
 const VALUES_MIN: usize = 3;
 /// Combinations of the other axes up to which each has a heat map.
 const COMBINATIONS_MAX: usize = 4;

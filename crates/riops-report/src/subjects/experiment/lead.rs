@@ -78,7 +78,7 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
             }
             let is_different = matches!(outcome, Outcome::Faster | Outcome::Slower);
             if let Some(time) = view.time.as_ref().filter(|time| is_different || time.has_cause()) {
-                // An axis is no news.
+                // An axis is not news.
                 let is_axis = |candidate: &String| {
                     let of_axis =
                         |axis: &AxisView| candidate.starts_with(&format!("plan {}:", axis.name));

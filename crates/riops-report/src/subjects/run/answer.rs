@@ -44,7 +44,7 @@ struct Unusual {
     tone: Tone,
 }
 
-/// Returns the answer of a run. `has_warnings`: with unusual facts that are no bad news.
+/// Returns the answer of a run. `has_warnings`: with unusual facts that are not bad news.
 fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
     let columns = extras.lines.columns.min(COLUMNS_MAX);
     let lines = Lines { columns, ..extras.lines };

@@ -3,7 +3,7 @@
 
 use crate::units::format::truncated;
 
-/// Number of latencies from which on they are counted.
+/// Number of latencies above which they are counted instead of listed.
 const EXACT_MAX: usize = 1024;
 /// Binary digits of a counted latency: an error of at most 0.4%.
 const DIGITS: u32 = 8;

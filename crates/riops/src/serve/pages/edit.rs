@@ -219,7 +219,9 @@ fn parse_tags(text: &str) -> Result<BTreeMap<String, String>, Failure> {
     let tags: BTreeMap<String, String> = lines.map(tag).collect::<Result<_, _>>()?;
     require_public(pairs(&tags)).map_err(Failure::request)?;
     if tags.len() > TAGS_MAX {
-        return Err(Failure::Request(format!("a run has at most {TAGS_MAX} tags here")));
+        return Err(Failure::Request(format!(
+            "in the dashboard, a run has at most {TAGS_MAX} tags"
+        )));
     }
     Ok(tags)
 }

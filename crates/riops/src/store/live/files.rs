@@ -199,7 +199,7 @@ impl LiveSource for FileSource {
         let paths = self.paths()?;
         let mut runs = self.ended(&paths);
         for path in paths {
-            // A run that ends between two calls is no error, and neither is a file that cannot be read.
+            // A run that ends between two calls is not an error, and neither is a file that cannot be read.
             let followed = match self.followed.remove(&path) {
                 Some(followed) => Some(followed),
                 None => open_plain(&path).ok().map(|file| Followed { file, offset: 0, run: None }),

@@ -1,7 +1,7 @@
 //! Searches the number of sessions at which throughput is saturated.
 //!
 //! 1. It doubles the sessions until throughput has not grown by a relevant amount for two steps, and until the
-//!    threshold is no longer met. A single step down is no reason to stop: on a small machine, a number of sessions
+//!    threshold is no longer met. A single step down is not a reason to stop: on a small machine, a number of sessions
 //!    that fits its cores may be much faster than the next.
 //! 2. It measures the neighbors of the best level, and the levels between the last that meets the threshold and the
 //!    first that does not.
@@ -116,7 +116,7 @@ fn range(levels: &[LevelResult], saturation: u32, best: u32) -> Option<LevelRang
 
 /// Growth of throughput from one doubling to the next that counts as growth, as a share.
 const GROWTH: f64 = 0.05;
-/// Share of the best throughput from which on a neighbor is on the same plateau.
+/// A neighbor with at least this share of the best throughput is on the same plateau.
 const PLATEAU: f64 = 0.9;
 
 /// Runs that fail at a level before it is given up.
