@@ -1,6 +1,5 @@
 //! What a transaction costs, and which statements the server executed: counters of several sources that must agree.
 
-use std::os::unix::fs::PermissionsExt;
 
 use crate::fixture::{CommandOutput, command, database, folder};
 
@@ -119,9 +118,7 @@ fi
 fn instructions_are_a_cost_that_a_gate_judges() {
     let database = database("costs_instructions");
     let programs = folder("instructions-perf");
-    std::fs::write(programs.join("perf"), PERF).unwrap();
-    let permissions = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(programs.join("perf"), permissions).unwrap();
+    riops_testkit::write_program(&programs.join("perf"), PERF).unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let run = |line: &str| {
         let mut run = command(line);
