@@ -53,7 +53,8 @@ pub(super) fn chart(view: &StudyView) -> Option<Chart> {
     };
     let x =
         Axis::new(axis, Unit::Count, AxisScale::Linear).within(-0.6..=points.len() as f64 - 0.4);
-    let y = Axis::new(heading, unit, AxisScale::Linear)
+    // The title has the name of the figure.
+    let y = Axis::new("", unit, AxisScale::Linear)
         .around(points.iter().flat_map(|point| point.values.iter().copied()));
     let summary = format!(
         "{heading} of each run{relative}: box from the first to the third quartile, line at the median, whiskers to the lowest and the highest run."
