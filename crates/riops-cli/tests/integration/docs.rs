@@ -211,11 +211,30 @@ fn is_supported(page: &Path) -> bool {
     program(needs).is_some()
 }
 
-#[test]
-fn every_command_of_readme_and_docs_succeeds() {
+/// Runs the pages from this position on, one of [`GROUPS`]: most of them wait, so that the groups overlap.
+fn run_group(first: usize) {
     let pages = pages();
     assert!(pages.len() > 30, "{pages:?}");
-    pages.iter().filter(|page| is_supported(page)).for_each(|page| run_page(page, None));
+    let group = pages.iter().skip(first).step_by(GROUPS);
+    group.filter(|page| is_supported(page)).for_each(|page| run_page(page, None));
+}
+
+/// Number of tests that run all pages.
+const GROUPS: usize = 3;
+
+#[test]
+fn every_command_of_readme_and_docs_succeeds_in_a_first_group() {
+    run_group(0);
+}
+
+#[test]
+fn every_command_of_readme_and_docs_succeeds_in_a_second_group() {
+    run_group(1);
+}
+
+#[test]
+fn every_command_of_readme_and_docs_succeeds_in_a_third_group() {
+    run_group(2);
 }
 
 #[test]
