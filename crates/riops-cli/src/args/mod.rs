@@ -44,7 +44,7 @@ pub(crate) use runs::{
     Export, FilterOptions, Import, LastOptions, ListOptions, MergeOptions, RemoveOptions, Report,
     Serve, TagOptions,
 };
-pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
+pub(crate) use script::{CheckScript, InitializeScript, LATENCY_PERCENTILES, ScriptCommand};
 pub(crate) use shared::{
     ChangeOptions, EmbeddedOptions, PrepareOf, PrepareOptions, PrepareWorkload, StoreOptions,
     TargetOptions, TrustOption,

@@ -137,6 +137,9 @@ impl ScriptList {
     }
 }
 
+/// Percentiles of `--latency-percentiles` without a list, as in the patch for pgbench.
+pub(crate) const LATENCY_PERCENTILES: &str = "50,95,99";
+
 /// Run pgbench scripts
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of pgbench")]
 #[derive(Debug, Args)]
@@ -173,7 +176,7 @@ pub(crate) struct RunScript {
     #[arg(short, long, help_heading = "Output")]
     report_per_command: bool,
     /// With --output pgbench: print these percentiles of the latency, in percent, such as =50,99.9
-    #[arg(long, help_heading = "Output", value_name = "LIST", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "50,95,99")]
+    #[arg(long, help_heading = "Output", value_name = "LIST", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = LATENCY_PERCENTILES)]
     latency_percentiles: Vec<f64>,
     /// With --output pgbench or --log: count failures by their type
     #[arg(long, help_heading = "Output")]

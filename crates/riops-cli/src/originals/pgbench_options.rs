@@ -2,6 +2,8 @@
 
 use clap::{ArgAction, Parser};
 
+use crate::args::LATENCY_PERCENTILES;
+
 /// The headings of pgbench's help, which also say in which mode an option is accepted.
 pub(super) const INITIALIZATION: &str = "Initialization options";
 pub(super) const SCRIPTS: &str = "Options to select what to run";
@@ -118,7 +120,7 @@ pub(super) struct CommandLine {
     #[arg(long, value_name = "NUM", help_heading = BENCHMARKING, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) aggregate_interval: Option<u32>,
     /// Print percentiles of the latency [default: 50,95,99]
-    #[arg(long, value_name = "LIST", help_heading = BENCHMARKING, num_args = 0..=1, require_equals = true, default_missing_value = "50,95,99", conflicts_with = "percentile")]
+    #[arg(long, value_name = "LIST", help_heading = BENCHMARKING, num_args = 0..=1, require_equals = true, default_missing_value = LATENCY_PERCENTILES, conflicts_with = "percentile")]
     pub(super) latency_percentiles: Option<String>,
     /// The same option of Neon's pgbench [default: 50,90,99,99.9,99.99]
     #[arg(long, value_name = "LIST", help_heading = BENCHMARKING, num_args = 0..=1, require_equals = true, default_missing_value = "50,90,99,99.9,99.99")]

@@ -1,4 +1,4 @@
-//! The tables that a stage read or changed, what defines them, and what happened to them: an index, a trigger or an option of the
+//! The tables that a stage read or changed, with their definitions, scans and changes: an index, a trigger or an option of the
 //! storage changes the cost of every statement, also if riops did not create the table.
 
 use std::collections::BTreeMap;
@@ -12,12 +12,15 @@ const DEFINITIONS: &str = include_str!("../../sql/probe/definitions.sql");
 const INDEXES: &str = include_str!("../../sql/probe/indexes.sql");
 /// Maximum number of tables in the result, the most active first.
 const TABLES_MAX: usize = 20;
+/// The limit of `index_scans.sql`.
+const INDEXES_MAX: usize = 10_000;
 
 /// The counters of all tables and indexes since their statistics were reset, by their ids.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Activity {
     tables: BTreeMap<u32, RelationActivity>,
-    index_scans: BTreeMap<u32, u64>,
+    /// `None` if the server does not count them, or has more indexes than are read: an index would seem to be unused.
+    index_scans: Option<BTreeMap<u32, u64>>,
 }
 
 /// Returns the activity of all tables; `None` if the server does not count it.
@@ -63,11 +66,12 @@ pub(super) fn activity(connection: &mut Connection) -> Option<Activity> {
         _ => None,
     };
     let tables = rows(ACTIVITY)?.into_iter().map(table).collect::<Option<_>>()?;
-    let index_scans = rows(INDEX_SCANS)?.into_iter().map(index).collect::<Option<_>>()?;
+    let scans = rows(INDEX_SCANS).filter(|rows| rows.len() < INDEXES_MAX);
+    let index_scans = scans.and_then(|rows| rows.into_iter().map(index).collect());
     Some(Activity { tables, index_scans })
 }
 
-/// Returns the tables that were active between two readings: what defines them, and what happened to them.
+/// Returns the tables that were active between two readings, with their definitions, scans and changes.
 pub(super) fn touched(
     connection: &mut Connection,
     from: &Activity,
@@ -105,11 +109,14 @@ pub(super) fn touched(
             last.parts.insert(part, definition);
         }
     }
+    let (Some(before), Some(after)) = (&from.index_scans, &to.index_scans) else {
+        return Some(relations);
+    };
     for row in connection.query(&INDEXES.replace("{relids}", &ids)).ok()? {
         let [Some(table), Some(name), Some(id), Some(bytes)] = row.as_slice() else { continue };
         let (Ok(id), Ok(bytes)) = (id.parse(), bytes.parse()) else { continue };
-        let scans = |activity: &Activity| activity.index_scans.get(&id).copied().unwrap_or(0);
-        let scans = scans(to).saturating_sub(scans(from));
+        let scans = |counted: &BTreeMap<u32, u64>| counted.get(&id).copied().unwrap_or(0);
+        let scans = scans(after).saturating_sub(scans(before));
         if let Some(relation) = relations.iter_mut().find(|relation| relation.name == *table) {
             relation.indexes.push(IndexUse { name: name.clone(), bytes, scans });
         }
@@ -117,7 +124,7 @@ pub(super) fn touched(
     Some(relations)
 }
 
-/// The tables that were scanned or changed between two readings, the most active first, with what happened to them.
+/// The tables that were scanned or changed between two readings, the most active first, with their scans and changes.
 fn active(from: &Activity, to: &Activity) -> Vec<(u32, RelationActivity)> {
     let since = |(id, now): (&u32, &RelationActivity)| {
         let before = from.tables.get(id).copied().unwrap_or_default();

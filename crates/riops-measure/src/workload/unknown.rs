@@ -130,7 +130,7 @@ impl<'a> Evidence<'a> {
         !self.candidates.is_empty()
     }
 
-    /// Notes a transaction of the run: versions of rows that it writes too are not proof.
+    /// Notes a transaction of the run: versions of rows that it writes too prove nothing.
     pub fn note(&mut self, stage: usize, session: u64, position: u64, marks: &[(usize, Mark)]) {
         for (_, mark) in marks {
             let from = (mark.table, mark.first);

@@ -80,7 +80,7 @@ impl Summary<'_> {
         // The time of all sessions, of which the samples have shares.
         let sessions_us = each_us(stage.seconds * f64::from(stage.sessions));
         let service_us = each_us(stage.database_s?);
-        // Idle in a transaction is not work of the server.
+        // A session that is idle in a transaction gives the server no work.
         let of_server = sampled.iter().filter(|time| time.part != TimePart::Network);
         let mut parts: Vec<PartTime> = of_server
             .map(|time| PartTime {

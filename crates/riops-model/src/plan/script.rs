@@ -19,7 +19,7 @@ use super::threshold::Part;
 const NAME: &str = "script";
 /// Maximum number of scripts, as in pgbench.
 const SCRIPTS_MAX: usize = 128;
-/// Maximum number of percentiles in a report, as in pgbench.
+/// Maximum number of percentiles in a report, as in the patch for pgbench.
 const PERCENTILES_MAX: usize = 10;
 /// Maximum number of batches in a pipeline: the protocol crate allows one more.
 const BATCHES_MAX: usize = riops_wire::pipeline::BATCHES_MAX - 1;

@@ -212,15 +212,15 @@ pub struct RelationRecord {
     pub toast_bytes: Option<u64>,
     /// Columns, indexes, constraints, triggers and options, each with its definition.
     pub parts: BTreeMap<String, String>,
-    /// What happened to it during the stage.
+    /// Its scans and changes during the stage; absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<RelationActivity>,
-    /// Its indexes, by name.
+    /// Its indexes, by name; none if the server does not count their scans.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<IndexUse>,
 }
 
-/// What all sessions of the server did with a table during a stage.
+/// Scans and changes of a table by all sessions of the server during a stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelationActivity {
     /// Sequential scans.

@@ -316,11 +316,10 @@ fn box_lines(chart: &Chart, names: &[String], boxes: &[Estimated], width: usize)
         }
         point.values.iter().for_each(|value| draw(*value, *value, '•'));
         draw(point.y, point.y, '┃');
-        let label: String = name.chars().take(label_columns).collect();
-        let padding = label_columns.saturating_sub(width_of(&label));
+        let label = padded(name, label_columns);
         let cells: String = cells.into_iter().collect();
         let median = point.label.clone().unwrap_or_else(|| value_text(point.y, y.unit));
-        lines.push(format!("{label}{:padding$}  {cells} {median}", ""));
+        lines.push(format!("{label}  {cells} {median}"));
     }
     if boxes.len() > BARS_MAX {
         lines.push(format!("and {} more", boxes.len() - BARS_MAX));
@@ -332,6 +331,13 @@ fn box_lines(chart: &Chart, names: &[String], boxes: &[Estimated], width: usize)
     let legend = "• run · ┃ median · ▒ between the quartiles";
     lines.extend(fill(legend, columns).iter().map(|line| format!("{:label_columns$}  {line}", "")));
     lines
+}
+
+/// The name of a line, shortened or filled up to this number of columns.
+fn padded(name: &str, columns: usize) -> String {
+    let name: String = name.chars().take(columns).collect();
+    let padding = columns.saturating_sub(width_of(&name));
+    name + &" ".repeat(padding)
 }
 
 /// A bar for each value of a category: solid up to the lower limit of the interval, shaded up to the upper one.
@@ -367,9 +373,8 @@ fn bars(
         let (solid, end) = (cells(low), cells(high));
         let bar = format!("{}{}", "█".repeat(solid), "▒".repeat(end.saturating_sub(solid)));
         let bar = if bar.is_empty() { "▏".to_owned() } else { bar };
-        let label: String = label.chars().take(label_columns).collect();
-        let padding = label_columns.saturating_sub(width_of(&label));
-        lines.push(format!("{label}{:padding$}  {bar} {}", "", value_text(point.y, y.unit)));
+        let label = padded(label, label_columns);
+        lines.push(format!("{label}  {bar} {}", value_text(point.y, y.unit)));
     }
     if rows.len() > BARS_MAX {
         lines.push(format!("and {} more", rows.len() - BARS_MAX));

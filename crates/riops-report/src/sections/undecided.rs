@@ -9,7 +9,7 @@ use riops_model::units::format::{joined, number_of, percent};
 
 /// Maximum number of differences in the line.
 const SHOWN_MAX: usize = 4;
-/// From this number of runs on, the estimate is not help.
+/// From this number of runs on, the estimate does not help.
 const RUNS_MAX: usize = 200;
 
 /// How the runs to come are counted.

@@ -10,7 +10,7 @@ use riops_model::units::format::joined;
 
 /// Fewest runs of a group with a box: fewer are their own quartiles.
 const RUNS_MIN: usize = 4;
-/// From this ratio of the highest and the lowest run on, boxes on one axis would be lines: they are drawn relative to their medians.
+/// With a larger ratio of the highest and the lowest run, boxes on one axis would be lines: they are drawn relative to their medians.
 const SPAN_MAX: f64 = 3.0;
 
 /// Returns the chart; `None` if fewer than two cells or levels have enough runs.
@@ -84,7 +84,8 @@ fn groups(view: &StudyView) -> (Vec<String>, Vec<Vec<f64>>) {
             let own = own.filter(|_| view.cells.len() > 1).cloned();
             let names = own.into_iter().chain(level.map(|level| level.to_string()));
             let runs = &view.main_of(group)?.estimate.runs;
-            (runs.len() >= RUNS_MIN).then(|| (joined(names, ", "), runs.clone()))
+            let has_box = runs.len() >= RUNS_MIN && median(runs) > 0.0;
+            has_box.then(|| (joined(names, ", "), runs.clone()))
         })
     });
     groups.unzip()
