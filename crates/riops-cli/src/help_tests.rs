@@ -55,6 +55,20 @@ fn the_help_of_every_command() {
     assert_eq!(files, commands.iter().map(|command| name(command)).collect());
 }
 
+#[test]
+fn every_command_has_a_description_of_its_own() {
+    fn check(command: &Command) {
+        let abouts: Vec<_> = command
+            .get_subcommands()
+            .map(|inner| inner.get_about().map(ToString::to_string))
+            .collect();
+        let different: BTreeSet<_> = abouts.iter().flatten().collect();
+        assert_eq!(different.len(), abouts.len(), "{}: {abouts:?}", command.get_name());
+        command.get_subcommands().for_each(check);
+    }
+    check(crate::args::command());
+}
+
 /// The plan of `riops run WORKLOAD` with more options, and the dataset that it would prepare. `None`
 /// where an option has no meaning without another one.
 fn plan(workload: &str, options: &[&str]) -> Option<(Plan, Option<DatasetPlan>)> {

@@ -46,7 +46,8 @@ pub(super) fn adapted(experiment: &str, command: clap::Command) -> clap::Command
     })
 }
 
-/// A workload and its options, and the state before its run. An experiment has other options for that.
+// A workload and its options, and the state before its run. An experiment has other options for that. A comment of documentation
+// would replace the description of each workload.
 #[derive(Debug, Args)]
 pub(crate) struct RunOf<T: Args> {
     /// CHECKPOINT before the warm-up
