@@ -122,11 +122,13 @@ impl Summary<'_> {
         let is_foreign = self.foreign_machine_share().is_some_and(|share| share > 1.0 - FULL_SHARE);
         // On a full machine, the server or the client is the limit, whichever uses more of it.
         let is_servers = shared && self.server_machine_share() > self.client_machine_share();
+        // The processors of a client that may not use all of them are full because of it, whatever else the machine does.
+        let is_confined = client.machine.cpus < client.machine.counted_cpus();
         let is_client = |cpu: &ClientCpu| {
             let is_of_machine = cpu.limits.iter().all(|limit| limit.is_of_machine());
             // Records of earlier releases have no list.
             let is_servers = is_servers && !cpu.limits.is_empty();
-            cpu.limited && !(is_of_machine && (is_foreign || is_servers))
+            cpu.limited && !(is_of_machine && (is_foreign && !is_confined || is_servers))
         };
         let time = self.transaction_time();
         let busy = |parts: &[TimePart]| time.as_ref().map(|time| time.busy_share(parts));
@@ -143,6 +145,11 @@ impl Summary<'_> {
             .is_some_and(|time| time.part_us(TimePart::Think) >= WAITING_SHARE * time.us);
         let is_delayed = waiting(busy(&[TimePart::Network]))
             && time.as_ref().is_some_and(|time| self.round_trip_us(time) >= ROUND_TRIP_US);
+        let is_at_rate = match stage.rate_verdict() {
+            // A client that starts transactions late changes the response time, but not the rate.
+            Some(RateVerdict::Incomplete) => stage.starts_late(),
+            verdict => verdict == Some(RateVerdict::Reached),
+        };
         let is_here = shared || client.server_may_be_here;
         let is_busy = |device: &DeviceLoad<'_>| {
             device.is_outdated() || device.load.is_none() && full(Some(device.usage.busy_share))
@@ -157,7 +164,7 @@ impl Summary<'_> {
             (Bottleneck::ServerCpu, self.is_server_throttled() || full(self.server_cpus_share())),
             (Bottleneck::Device, devices.iter().any(is_full)),
             (Bottleneck::SharedCpu, cpu_is_full && is_here && !is_foreign),
-            (Bottleneck::Rate, stage.rate_verdict() == Some(RateVerdict::Reached)),
+            (Bottleneck::Rate, is_at_rate),
             (Bottleneck::ThinkTime, thinks),
             (Bottleneck::Locks, is_locked),
             (Bottleneck::Waits, waits),
@@ -259,8 +266,8 @@ mod tests {
     use super::*;
     use crate::record::example::example_record;
     use crate::record::{
-        ClientLimit, CommandRecord, CostRecord, DiskLimit, DiskRate, LatencySummary, Moments,
-        Record, Sampled, ScheduleRecord, ServerLimits, SessionTime, WaitShare,
+        Blocker, ClientLimit, CommandRecord, CostRecord, DiskLimit, DiskRate, LatencySummary,
+        Moments, Record, Sampled, ScheduleRecord, ServerLimits, SessionTime, WaitShare,
     };
 
     fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
@@ -278,7 +285,7 @@ mod tests {
             bottleneck_with(|record| record.stages[0].client_cpu.as_mut().unwrap().limited = true),
             Bottleneck::Client
         );
-        let with_rate = |waiting: u64| {
+        let with_rate = |waiting: u64, lag_us: f64| {
             bottleneck_with(move |record| {
                 idle(record);
                 let intended = 12_000;
@@ -286,11 +293,13 @@ mod tests {
                     intended,
                     sent: intended - waiting,
                     waiting,
+                    start_lag_us: Some(LatencySummary::for_test(lag_us, lag_us)),
                     ..ScheduleRecord::default()
                 });
             })
         };
-        assert_eq!((with_rate(0), with_rate(9)), (Bottleneck::Rate, Bottleneck::Waiting));
+        assert_eq!((with_rate(0, 0.0), with_rate(9, 0.0)), (Bottleneck::Rate, Bottleneck::Waiting));
+        assert_eq!(with_rate(0, 100_000.0), Bottleneck::Rate);
         assert_eq!(
             bottleneck_with(|record| record.client.shares_machine_with_server = false),
             Bottleneck::ServerOrNetwork
@@ -346,6 +355,20 @@ mod tests {
             server_run_queue_us: Some(0.0),
             ..CostRecord::default()
         });
+    }
+
+    #[test]
+    fn waits_of_the_own_sessions_do_not_explain_locks_of_other_sessions() {
+        let holders_wait = |is_own| {
+            let mut record = example_record();
+            spend(&mut record, &[(TimePart::Lock, 0.5), (TimePart::Wal, 0.4)], 30.0);
+            let (name, state) = ("psql".to_owned(), "active".to_owned());
+            record.stages[0].probes.as_mut().unwrap().blockers =
+                vec![Blocker { name, state, is_own, share: 0.9 }];
+            let wait = Summary::first_stage(&record).unwrap().lock_holders_wait();
+            wait.map(|(part, _)| part)
+        };
+        assert_eq!((holders_wait(true), holders_wait(false)), (Some(TimePart::Wal), None));
     }
 
     #[test]
@@ -465,18 +488,22 @@ mod tests {
 
     #[test]
     fn a_machine_that_others_use_does_not_make_the_client_the_bottleneck() {
-        let bottleneck = |foreign: f64, limits: &[ClientLimit]| {
+        let bottleneck_on = |cpus: usize, foreign: f64, limits: &[ClientLimit]| {
             bottleneck_with(|record| {
                 record.client.shares_machine_with_server = false;
+                (record.client.machine.cpus, record.client.machine.machine_cpus) = (cpus, Some(2));
                 let stage = &mut record.stages[0];
                 stage.neighbors.as_mut().unwrap().cpu_share = Some(foreign);
                 let cpu = stage.client_cpu.as_mut().unwrap();
                 (cpu.limited, cpu.limits) = (true, limits.to_vec());
             })
         };
+        let bottleneck = |foreign, limits: &[ClientLimit]| bottleneck_on(2, foreign, limits);
         let machine = [ClientLimit::Machine, ClientLimit::RunQueue, ClientLimit::PollLoop];
         assert_eq!(bottleneck(0.05, &machine), Bottleneck::Client);
         assert_eq!(bottleneck(0.96, &machine), Bottleneck::ForeignCpu);
+        // riops may use one processor only, and needs more than is left of it.
+        assert_eq!(bottleneck_on(1, 0.5, &[ClientLimit::RunQueue]), Bottleneck::Client);
         // A worker without idle time had a processor for itself.
         assert_eq!(
             bottleneck(0.4, &[ClientLimit::Worker, ClientLimit::Machine]),

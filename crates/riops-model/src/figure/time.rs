@@ -55,8 +55,13 @@ const HOLDERS_SHARE: f64 = 0.5;
 
 impl Summary<'_> {
     /// The longest wait of the sessions that did not wait for a lock, as a share of their time: they may have held the lock.
-    /// `None` if it explains little.
+    /// `None` if it explains little, or if most of the locks were held by sessions of others.
     pub fn lock_holders_wait(&self) -> Option<(TimePart, f64)> {
+        let blockers = self.stage.probes.as_ref().map_or(&[][..], |probes| &probes.blockers);
+        let signed = blockers.iter().map(|by| if by.is_own { by.share } else { -by.share });
+        if signed.sum::<f64>() < 0.0 {
+            return None;
+        }
         let time = self.transaction_time()?;
         let others_us = time.us - time.part_us(TimePart::Lock);
         let waits = [TimePart::Wal, TimePart::Read, TimePart::Network, TimePart::RunQueue];
