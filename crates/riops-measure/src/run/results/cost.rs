@@ -1,7 +1,7 @@
 //! The costs of the transactions of a stage, from the counters around it.
 
 use riops_model::record::{
-    CostRecord, DatabaseCounters, DeviceUse, DiskCost, StageRecord, counters_cover,
+    CostRecord, DatabaseCounters, DeviceUse, DiskCost, Neighbors, StageRecord, counters_cover,
 };
 use riops_model::units::BLOCK_BYTES;
 
@@ -38,12 +38,16 @@ pub(in crate::run) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<Cos
     })
 }
 
-/// The disks of the server, or the device of its data.
+/// The disks of the server, or the device of its data, without the requests of other processes as far as these are known.
 fn disks(stage: &StageRecord, per_s: &dyn Fn(f64) -> Option<f64>) -> Vec<DiskCost> {
     let Some(io) = &stage.io else {
         return Vec::new();
     };
+    let data = io.device.as_ref().map(|device| device.name.as_str());
+    let others = stage.neighbors.as_ref();
     let cost = |usage: &DeviceUse, roles: &[String]| {
+        let others = others.filter(|_| data == Some(usage.name.as_str()));
+        let usage = &others.map_or_else(|| usage.clone(), |others| without(usage, others));
         Some(DiskCost {
             name: usage.name.clone(),
             roles: roles.to_vec(),
@@ -56,6 +60,21 @@ fn disks(stage: &StageRecord, per_s: &dyn Fn(f64) -> Option<f64>) -> Vec<DiskCos
     match io.devices.as_slice() {
         [] => io.device.iter().filter_map(|device| cost(device, &[])).collect(),
         disks => disks.iter().filter_map(|disk| cost(&disk.usage, &disk.roles)).collect(),
+    }
+}
+
+/// The use of a device without the requests of other processes. Only the bytes of their writes are known, so their share of
+/// the writes is their share of these bytes.
+fn without(usage: &DeviceUse, others: &Neighbors) -> DeviceUse {
+    let rest = |all: f64, others: Option<f64>| (all - others.unwrap_or(0.0)).max(0.0);
+    let write_mb_s = rest(usage.write_mb_s, others.device_write_mb_s);
+    let own_share = if usage.write_mb_s > 0.0 { write_mb_s / usage.write_mb_s } else { 1.0 };
+    DeviceUse {
+        reads_per_s: rest(usage.reads_per_s, others.device_reads_per_s),
+        read_mb_s: rest(usage.read_mb_s, others.device_read_mb_s),
+        writes_per_s: usage.writes_per_s * own_share,
+        write_mb_s,
+        ..usage.clone()
     }
 }
 
@@ -199,6 +218,29 @@ mod tests {
             includes: None,
         };
         assert_eq!(costs, expected);
+    }
+
+    #[test]
+    fn requests_of_other_processes_to_the_device_of_the_data_are_no_costs() {
+        let mut stage = stage();
+        stage.neighbors = Some(Neighbors {
+            device_read_mb_s: Some(0.3),
+            device_reads_per_s: Some(60.0),
+            device_write_mb_s: Some(6.0),
+            ..Neighbors::default()
+        });
+        let io = stage.io.as_mut().unwrap();
+        let usage = &mut io.devices[0].usage;
+        (usage.writes_per_s, usage.write_mb_s) = (40.0, 8.0);
+        let on_other_disk = cost(&stage, 0).unwrap();
+        assert_eq!(on_other_disk.device_written_bytes, Some(80_000.0));
+        let io = stage.io.as_mut().unwrap();
+        io.device = Some(io.devices[0].usage.clone());
+        let costs = cost(&stage, 0).unwrap();
+        let read = (costs.device_reads.unwrap(), costs.device_read_bytes.unwrap().round());
+        assert_eq!(read, (0.0, 1_000.0));
+        let written = (costs.device_writes.unwrap(), costs.device_written_bytes.unwrap());
+        assert_eq!(written, (0.1, 20_000.0));
     }
 
     #[test]
