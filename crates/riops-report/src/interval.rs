@@ -64,11 +64,12 @@ pub(super) fn latencies(point: &Point, plan: &Plan) -> (&'static str, Vec<String
 }
 
 /// Counts that are shown if they are not zero.
-pub(super) fn counters(counts: &LiveTotals, backlog: Option<u64>) -> [(u64, &'static str); 5] {
+pub(super) fn counters(counts: &LiveTotals, backlog: Option<u64>) -> [(u64, &'static str); 6] {
     let noun = |value: u64, one, several| (value, if value == 1 { one } else { several });
     [
         noun(counts.errors, "error", "errors"),
         noun(counts.retries, "retry", "retries"),
+        noun(counts.reconnects, "reconnect", "reconnects"),
         (counts.late, "late"),
         (counts.skipped, "skipped"),
         (backlog.unwrap_or(0), "waiting"),

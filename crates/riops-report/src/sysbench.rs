@@ -80,3 +80,19 @@ pub(super) fn sysbench_interval(point: &Point, plan: &Plan) -> String {
         per_s(point.reconnects)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example_oltp;
+
+    #[test]
+    fn intervals_have_the_format_of_sysbench() {
+        let record = example_oltp();
+        let point = &record.stages[0].session_loop.series[0];
+        assert_eq!(
+            sysbench_interval(point, &record.plan),
+            "[ 1s ] thds: 2 tps: 1200.00 qps: 24000.00 (r/w/o: 16800.00/4800.00/2400.00) lat (ms,95%): 2.30 err/s: 2.00 reconn/s: 0.00"
+        );
+    }
+}

@@ -33,7 +33,7 @@ fn sessions_of_a_killed_node_move_to_other_nodes_and_return_after_its_restart() 
     assert_eq!(spread["stages"][0]["nodes"][1]["placement"], "cloud.region.zone2");
 
     let line = format!("{INSERTS} -t 1h --on-error continue --rebalance --reconnect-timeout 1m");
-    let child = start_until(&mut cluster.command(&line), "thds: 9");
+    let child = start_until(&mut cluster.command(&line), " tx/s");
     cluster.kill(1);
     while cluster.sessions(0) + cluster.sessions(2) < 9 {
         std::thread::yield_now();

@@ -571,7 +571,7 @@ fn commits_in_flight_on_a_lost_node_have_an_unknown_outcome() {
     cluster.share("sbtest1");
     let line =
         "run oltp multi-insert -c 9 -j 2 --warmup 0 --interval 200ms -t 1h --reconnect-timeout 1m";
-    let child = start_until(&mut riops(line), "thds: 9");
+    let child = start_until(&mut riops(line), " tx/s");
     gateways[1].fail_storage();
     while gateways[1].failed_commits() < 10 {
         std::thread::yield_now();

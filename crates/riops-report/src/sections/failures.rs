@@ -76,11 +76,11 @@ pub(crate) fn schedule(document: &mut Document, stage: &StageRecord) {
         document.toned("backlog", text, Tone::Warn);
     }
     let oldest = duration_us(schedule.oldest_wait_us);
-    let late = format!(" NOT STARTED at the end, the oldest {oldest} late");
+    let waiting = format!(" NOT STARTED at the end, the oldest due {oldest} before");
     let others = [
         nonzero(", ", schedule.skipped, " skipped"),
         nonzero("; ", schedule.unanswered, " in flight at the end"),
-        nonzero("; ", schedule.waiting, &late),
+        nonzero("; ", schedule.waiting, &waiting),
     ];
     let [sent, intended] = [schedule.sent, schedule.intended].map(count);
     document.line("schedule", format!("{sent} of {intended} intended starts{}", others.concat()));

@@ -1,15 +1,14 @@
 //! Reporting of `oltp`, with sysbench's figures under sysbench's names.
 
 use crate::document::{Document, Hint};
-use crate::interval::asides;
 use crate::latency::latency_named;
-use crate::sysbench::{latency, percentile_name, sysbench_interval};
+use crate::sysbench::{latency, percentile_name};
 use crate::words::common::keys_text;
 use crate::words::next::Commands;
 use crate::words::{DatasetWords, Measure, Words};
 use riops_model::figure::Summary;
-use riops_model::plan::{OltpDataset, OltpRun, OltpTest, Plan};
-use riops_model::record::{Fairness, Point, Record};
+use riops_model::plan::{OltpDataset, OltpRun, OltpTest};
+use riops_model::record::{Fairness, Record};
 use riops_model::units::format::{bounded, count, duration_us, number_of, percent, rate};
 
 /// Lost time is reported from this share of the session time on.
@@ -109,18 +108,6 @@ impl Words for OltpRun {
             return Vec::new();
         }
         vec![commands.same("--pipeline", "send all statements of a transaction together")]
-    }
-
-    /// sysbench's line, followed by counters that sysbench does not have.
-    fn interval_line(&self, point: &Point, plan: &Plan) -> String {
-        let line = sysbench_interval(point, plan);
-        let asides = asides(&[
-            (point.retries, "retries"),
-            (point.late.unwrap_or(0), "late"),
-            (point.skipped, "skipped"),
-            (point.backlog.unwrap_or(0), "waiting"),
-        ]);
-        format!("{line}{asides}")
     }
 }
 
@@ -259,7 +246,7 @@ mod tests {
     use super::*;
     use std::fmt::Write as _;
 
-    use crate::{example_oltp, interval_line, run_text};
+    use crate::{example_oltp, run_text};
 
     #[test]
     fn warns_if_one_node_does_all_the_work() {
@@ -281,16 +268,6 @@ mod tests {
         }
         let text = run_text(&record, "no", usize::MAX);
         assert!(!text.contains("WARNING") && text.contains("DOWN at the end"), "{text}");
-    }
-
-    #[test]
-    fn intervals_have_the_format_of_sysbench() {
-        let record = example_oltp();
-        let point = &record.stages[0].session_loop.series[0];
-        assert_eq!(
-            interval_line(point, &record.plan),
-            "[ 1s ] thds: 2 tps: 1200.00 qps: 24000.00 (r/w/o: 16800.00/4800.00/2400.00) lat (ms,95%): 2.30 err/s: 2.00 reconn/s: 0.00 · 1 retries"
-        );
     }
 
     #[test]

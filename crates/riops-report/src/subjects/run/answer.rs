@@ -91,7 +91,8 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
 /// Marks of a run whose data are right and whose figures are in doubt.
 const DOUBTS: [&str; 4] = ["disturbed", "not steady", "outage", "connections lost"];
 
-/// Adds to the verdict what makes a valid result less reliable. It keeps its length, or the columns of a line.
+/// Adds to the verdict what makes a valid result less reliable. It keeps its length, or the columns of a line: its first clause
+/// remains.
 fn add_doubts(answer: &mut Document, record: &Record, columns: usize) {
     let marks = record.marks().into_iter().filter(|mark| DOUBTS.contains(mark));
     let doubts = joined(marks, ", ");
@@ -101,7 +102,10 @@ fn add_doubts(answer: &mut Document, record: &Record, columns: usize) {
             && !doubts.is_empty()
         {
             let room = text.chars().count().max(columns);
-            let doubtful = shortened(&format!("yes, but {doubts}: {proof}"), room);
+            let first = proof.split(", ").next().unwrap_or_default();
+            let texts = [proof, first].map(|proof| format!("yes, but {doubts}: {proof}"));
+            let doubtful = texts.iter().find(|text| text.chars().count() <= room);
+            let doubtful = doubtful.cloned().unwrap_or_else(|| format!("yes, but {doubts}"));
             (*text, *tone) = (doubtful, Some(Tone::Warn));
         }
     }
@@ -155,7 +159,10 @@ fn selected(document: Document, columns: usize, lines_max: [usize; 2]) -> (Docum
                     let lines = if is_short { good_max } else { others_max }.min(*lines);
                     let text = if is_latency(&label) { main_percentiles(&text) } else { text };
                     let wrapped = if lines > 1 { WRAPPED_COLUMNS } else { 2 };
-                    let text = shortened(&text, lines * columns.saturating_sub(wrapped));
+                    let room = lines * columns.saturating_sub(wrapped);
+                    let has_clauses = is_latency(&label) || label == "bottleneck";
+                    let clauses = has_clauses.then(|| whole_clauses(&text, room)).flatten();
+                    let text = clauses.unwrap_or_else(|| shortened(&text, room));
                     answer.blocks.push(Block::Line { label: own, text, tone });
                 } else if let Some(tone) = tone.filter(|tone| *tone != Tone::Good) {
                     unusual.push(Unusual { label: label.clone(), text, tone });
@@ -175,13 +182,28 @@ fn selected(document: Document, columns: usize, lines_max: [usize; 2]) -> (Docum
     (answer, unusual)
 }
 
+/// Returns the first clauses of a text that is longer than this number of characters; `None` if they would be less than half of it.
+fn whole_clauses(text: &str, room: usize) -> Option<String> {
+    if text.chars().count() <= room {
+        return None;
+    }
+    let end = text.char_indices().nth(room).map_or(text.len(), |(position, _)| position);
+    let last =
+        [", ", "; ", " ("].into_iter().filter_map(|mark| text.get(..end)?.rfind(mark)).max()?;
+    let first = text.get(..last)?;
+    (first.chars().count() * 2 >= room).then(|| first.to_owned())
+}
+
 fn is_latency(label: &str) -> bool {
     label == "latency" || label == "response"
 }
 
-/// Returns the median, the 99th percentile and the maximum of the percentiles in a text.
+/// Returns the median, the 99th percentile and the maximum of the percentiles in a text; too few transactions for the 99th have
+/// the highest one below it instead.
 fn main_percentiles(text: &str) -> String {
-    let is_main = |part: &&str| ["p50 ", "p99 ", "max "].iter().any(|name| part.starts_with(name));
+    let has = |name: &str| text.split(" · ").any(|part| part.starts_with(name));
+    let high = ["p99 ", "p95 ", "p90 "].into_iter().find(|name| has(name)).unwrap_or("p99 ");
+    let is_main = |part: &&str| ["p50 ", high, "max "].iter().any(|name| part.starts_with(name));
     joined(text.split(" · ").filter(is_main), " · ")
 }
 
@@ -225,6 +247,61 @@ mod tests {
             [example_record(), example_oltp(), example_load(&[Method::Copy, Method::Insert])]
                 .map(|record| [60, 80, 100].map(|columns| answer_text(&record, columns)).join("\n"))
                 .join("\n")
+        );
+    }
+
+    #[test]
+    fn a_run_with_few_transactions_shows_the_highest_percentile_that_it_has() {
+        assert_eq!(
+            main_percentiles("p50 1 ms · p95 2 ms · p99 3 ms · p99.9 4 ms · max 5 ms"),
+            "p50 1 ms · p99 3 ms · max 5 ms"
+        );
+        assert_eq!(
+            main_percentiles("p50 1 ms · p90 2 ms · p95 3 ms · max 5 ms"),
+            "p50 1 ms · p95 3 ms · max 5 ms"
+        );
+        assert_eq!(main_percentiles("p50 1 ms · max 5 ms"), "p50 1 ms · max 5 ms");
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_ends_with_a_clause() {
+        let text = "CPU: all processors; others used 63%, and the hypervisor stole 1% (of 200%)";
+        let cut = |room| whole_clauses(text, room);
+        assert_eq!(cut(75), None);
+        assert_eq!(
+            cut(74).unwrap(),
+            "CPU: all processors; others used 63%, and the hypervisor stole 1%"
+        );
+        assert_eq!(cut(50).unwrap(), "CPU: all processors; others used 63%");
+        assert_eq!(cut(35).unwrap(), "CPU: all processors");
+        assert_eq!(cut(15), None);
+    }
+
+    #[test]
+    fn the_verdict_of_a_disturbed_run_is_whole_clauses() {
+        let doubtful = |columns| {
+            let mut answer = Document::default();
+            answer.line(
+                "valid",
+                "yes: every statement returned all its rows, and the tables contain them",
+            );
+            let mut record = example_record();
+            record.verdict.warnings =
+                vec![Warning { kind: WarningKind::ForeignCpu, stage: None, text: String::new() }];
+            add_doubts(&mut answer, &record, columns);
+            text(&answer, Lines::from(200))
+        };
+        let all = doubtful(100);
+        assert!(
+            all.ends_with(
+                "disturbed: every statement returned all its rows, and the tables contain them\n"
+            ),
+            "{all}"
+        );
+        let first = doubtful(20);
+        assert!(
+            first.ends_with("yes, but disturbed: every statement returned all its rows\n"),
+            "{first}"
         );
     }
 
