@@ -24,7 +24,8 @@ select name,
                             'checkpoint_timeout', 'autovacuum', 'deadlock_timeout', 'max_connections', 'jit',
                             'io_method', 'data_checksums', 'track_io_timing', 'shared_preload_libraries',
                             'default_transaction_isolation', 'block_size', 'server_encoding', 'lc_collate',
-                            'huge_pages_status'))
+                            'huge_pages_status', 'default_toast_compression', 'effective_io_concurrency',
+                            'timing_clock_source'))
            and name not in ('data_directory', 'config_file', 'hba_file', 'ident_file',
                             'unix_socket_directories', 'port', 'external_pid_file', 'primary_conninfo',
                             'application_name', 'client_encoding', 'riops.previous_settings')

@@ -29,15 +29,17 @@ macro_rules! ready {
 }
 
 /// The experiments that riops contains, by name.
-const READY: [(&str, &str); 9] = ready![
+const READY: [(&str, &str); 11] = ready![
     "cbc-clients",
     "compare-two-servers",
     "find-my-limit",
     "instances",
+    "io-method",
     "load-methods",
     "oltp-nodes",
     "oltp-threads",
     "pgio-memory-to-disk",
+    "upgrade",
     "ybio-batch-size",
 ];
 

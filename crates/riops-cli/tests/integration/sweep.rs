@@ -316,7 +316,7 @@ fn the_ready_experiments_are_complete() {
         assert!(guide.contains(&format!("experiments/{name}.toml")), "{name}");
         count += 1;
     }
-    assert_eq!(count, 9);
+    assert_eq!(count, 11);
     let ab = |name: &str| CommandOutput::run(&mut on_embedded(&format!("ab {name}")));
     let plan = ab("compare-two-servers").expect(0).stdout;
     assert!(plan.contains("variant=small") && plan.contains("at most"), "{plan}");

@@ -17,6 +17,8 @@ use crate::units::format::{bytes_text, percent};
 const WAIT_POINTS: f64 = 0.05;
 /// Value of a property that a run lacks.
 const ABSENT: &str = "none";
+/// Follows the value of a setting in B, if both servers have their defaults.
+const NEW_DEFAULT: &str = " (the new default)";
 /// Maximum number of values of a property in a group that are all listed. If there are more, their number, the
 /// first value and the last value are shown.
 const VALUES_MAX: usize = 3;
@@ -119,18 +121,18 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
             // A random seed says nothing about a group.
             let is_random = key.1 == "seed" && in_a.len().max(in_b.len()) > 1;
             let is_shown = in_a != in_b && !is_random;
+            let is_setting = key.0 == Topic::Setting;
             let text = |values: &BTreeSet<String>| {
                 let all = joined(values);
-                match key.0 {
-                    Topic::Setting => all.replace(ABSENT, &default_of(&key.1, a, b)),
-                    _ => all,
-                }
+                if is_setting { all.replace(ABSENT, &default_of(&key.1, a, b)) } else { all }
             };
+            let is_new_default = is_setting && [a, b].iter().all(|runs| have_default(&key.1, runs));
+            let new_default = if is_new_default { NEW_DEFAULT } else { "" };
             is_shown.then(|| Change {
                 topic: key.0,
                 name: key.1.clone(),
                 a: text(in_a),
-                b: text(in_b),
+                b: text(in_b) + new_default,
                 is_more: None,
             })
         })
@@ -145,8 +147,23 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     changes.extend(conditions(a, b).into_iter().map(condition));
     changes.extend(wait_changes(a, b));
     changes.extend(size_changes(a, b));
-    changes.sort_by_key(|change| change.topic);
+    changes.sort_by_key(|change| (change.topic, !change.b.ends_with(NEW_DEFAULT)));
     changes
+}
+
+/// Whether all runs have the default of their server's version for a setting.
+fn have_default(setting: &str, runs: &[&Record]) -> bool {
+    let has_default = |run: &&Record| {
+        let target = &run.target;
+        // initdb decides on checksums: since PostgreSQL 18 it enables them.
+        let major = target.server_version.split(|c: char| !c.is_ascii_digit()).next();
+        let major = major.and_then(|major| major.parse::<u32>().ok()).unwrap_or_default();
+        let of_initdb = if major >= 18 { "on" } else { "off" };
+        let of_initdb = (setting == "data_checksums").then_some(of_initdb);
+        let standard = of_initdb.or(target.setting_defaults.get(setting).map(String::as_str));
+        standard.is_some() && standard == target.settings.get(setting).map(String::as_str)
+    };
+    runs.iter().all(has_default)
 }
 
 /// A setting that was not recorded has its default: `4 (default)`, if a server with another value reported it.
@@ -548,6 +565,42 @@ mod tests {
         b.target.setting_defaults.insert("random_page_cost".to_owned(), "4".to_owned());
         let differences = changes(&[&a], &[&b]);
         assert_eq!((differences[0].a.as_str(), differences[0].b.as_str()), ("4 (default)", "400"));
+    }
+
+    #[test]
+    fn defaults_that_a_new_version_changed_come_first() {
+        let with = |version: &str, settings: &[(&str, &str, &str)]| {
+            let mut record = example_record();
+            let target = &mut record.target;
+            version.clone_into(&mut target.server_version);
+            for (name, value, standard) in settings {
+                target.settings.insert((*name).to_owned(), (*value).to_owned());
+                target.setting_defaults.insert((*name).to_owned(), (*standard).to_owned());
+            }
+            record
+        };
+        let shown = |a: &Record, b: &Record| {
+            let settings = changes(&[a], &[b]).into_iter();
+            let settings = settings.filter(|change| change.topic == Topic::Setting);
+            settings.map(|change| change.text()).collect::<Vec<_>>()
+        };
+        let old = with("17.9", &[("jit", "on", "on"), ("data_checksums", "off", "off")]);
+        let chosen = ("autovacuum", "off", "on");
+        let new = with("19.0", &[("jit", "off", "off"), ("data_checksums", "on", "off"), chosen]);
+        let texts = shown(&old, &new);
+        assert_eq!(texts[0], "setting data_checksums: off → on (the new default)");
+        assert_eq!(texts[1], "setting jit: on → off (the new default)");
+        assert!(
+            texts[2].starts_with("setting autovacuum: ") && !texts[2].contains("new"),
+            "{texts:?}"
+        );
+        // A value that was chosen.
+        let chosen = with("18.6", &[("jit", "off", "on"), ("data_checksums", "on", "off")]);
+        let pinned = with("18.6", &[("jit", "on", "on"), ("data_checksums", "off", "off")]);
+        assert_eq!(
+            shown(&pinned, &chosen),
+            ["setting data_checksums: off → on", "setting jit: on → off"]
+        );
     }
 
     #[test]

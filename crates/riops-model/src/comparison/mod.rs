@@ -25,7 +25,7 @@ pub use figures::{
 };
 pub use model::{Comparison, Side};
 pub(crate) use notes::predicate;
-pub use notes::{build_notes, marked, missing_note, sampling_note};
+pub use notes::{marked, missing_note, sampling_note, server_notes};
 pub(crate) use undecided::OVERHEAD_S;
 pub use undecided::{Certain, Difference, Undecided};
 

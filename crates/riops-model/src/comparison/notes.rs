@@ -40,7 +40,7 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
             notes.push(format!("{runs} {}", predicate(mark, count)));
         }
     }
-    notes.extend(build_notes(a, b));
+    notes.extend(server_notes(a, b));
     notes.extend(missing_note(["A", "B"], a, b));
     notes.extend(sampling_note(a, b));
     if comparison.is_of_single_runs() {
@@ -111,8 +111,34 @@ pub fn sampling_note(a: &[&Record], b: &[&Record]) -> Option<String> {
 /// Options of a build that cost speed: of compilers, and of the server.
 const SLOW_FLAGS: [&str; 4] = ["-O0", "-O1", "-Og", "-Os"];
 
-/// Servers that differ in how they were built, if the build of one costs speed.
-pub fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
+/// Settings of asynchronous reads.
+const ASYNC_IO: [&str; 5] =
+    ["io_method", "io_workers", "io_min_workers", "io_max_workers", "io_max_concurrency"];
+
+/// Below this share of the read bytes, the settings of asynchronous reads cannot change a result by more than runs differ.
+const ASYNC_SHARE_MIN: f64 = 0.05;
+
+/// Returns a note if a setting of asynchronous reads differs, although nearly all reads were synchronous.
+fn async_io_note(a: &[&Record], b: &[&Record]) -> Option<String> {
+    let values = |runs: &[&Record], name: &str| -> BTreeSet<_> {
+        runs.iter().map(|run| run.target.settings.get(name).cloned()).collect()
+    };
+    let changed = ASYNC_IO.into_iter().find(|name| values(a, name) != values(b, name))?;
+    let stages = a.iter().chain(b).flat_map(|run| &run.stages);
+    let shares = stages.filter_map(|stage| stage.io.as_ref()?.async_read_share);
+    let most = shares.max_by(f64::total_cmp).filter(|share| *share < ASYNC_SHARE_MIN)?;
+    Some(format!(
+        "{changed} can hardly matter here: {} of the bytes were read asynchronously",
+        if most > 0.0 { format!("at most {}", percent(most)) } else { "none".to_owned() }
+    ))
+}
+
+/// Returns notes on servers that differ: one has a slow build, or a setting that differs had no effect.
+pub fn server_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
+    build_notes(a, b).into_iter().chain(async_io_note(a, b)).collect()
+}
+
+fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
     let slow = |runs: &[&Record]| -> BTreeSet<String> {
         let of_run = |run: &&Record| {
             let flags = run.target.compiler_flags.clone().unwrap_or_default();
@@ -201,4 +227,35 @@ pub fn marked<'a>(runs: impl Iterator<Item = &'a Record>) -> Vec<(&'static str, 
         *counts.entry(mark).or_insert(0) += 1;
     }
     counts.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::IoRecord;
+    use crate::record::example::example_record;
+
+    #[test]
+    fn a_setting_of_asynchronous_reads_cannot_matter_without_them() {
+        let note = |method: &str, share| {
+            let with = |method: &str, async_read_share| {
+                let mut record = example_record();
+                record.target.settings.insert("io_method".to_owned(), method.to_owned());
+                record.stages[0].io = Some(IoRecord { async_read_share, ..IoRecord::default() });
+                record
+            };
+            let (a, b) = (with("worker", share), with(method, None));
+            server_notes(&[&a], &[&b]).pop().unwrap_or_default()
+        };
+        assert_eq!(
+            note("sync", Some(0.03)),
+            "io_method can hardly matter here: at most 3.0% of the bytes were read asynchronously"
+        );
+        assert!(
+            note("sync", Some(0.0)).ends_with("here: none of the bytes were read asynchronously")
+        );
+        for (method, share) in [("worker", Some(0.0)), ("sync", Some(0.05)), ("sync", None)] {
+            assert_eq!(note(method, share), "", "{method} {share:?}");
+        }
+    }
 }

@@ -132,6 +132,9 @@ pub struct IoRecord {
     pub blocks_include: Vec<String>,
     /// Where the blocks of the rows came from.
     pub sources: Option<Sources>,
+    /// Share of the bytes that sessions and I/O workers read for which the workers were responsible, 0 to 1; 0 if no
+    /// statement can read asynchronously. Absent if unknown, as with `io_uring`, and if the server reads nothing asynchronously.
+    pub async_read_share: Option<f64>,
     /// Write-ahead log, in MB (10^6 bytes) per second.
     pub wal_mb_s: Option<f64>,
     /// Storage requests per row, if the server has no blocks (`YugabyteDB`).

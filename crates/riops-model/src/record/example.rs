@@ -81,6 +81,7 @@ fn stage() -> StageRecord {
                 page_cache_share: Some(0.002),
                 device_share: Some(0.0),
             }),
+            async_read_share: None,
             wal_mb_s: Some(0.0),
             storage_requests_per_row: None,
             device: Some(DeviceUse {

@@ -21,6 +21,10 @@ pub(crate) fn sources(document: &mut Document, stage: &StageRecord) {
         // The rows of a load come from the client.
         document.lines("rows from", shares(io).filter(|_| stage.session_loop.method.is_none()));
         document.lines("blocks", blocks(io));
+        let workers = io.async_read_share.filter(|&share| share > 0.0).map(percent);
+        let workers = workers
+            .map(|share| format!("I/O workers read {share} of the bytes (asynchronous I/O)"));
+        document.lines("reads", workers);
         let storage = io.storage_requests_per_row;
         document.lines(
             "storage",

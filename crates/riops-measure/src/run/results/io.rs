@@ -72,11 +72,23 @@ pub(super) fn io(
         blocks_per_row: blocks.map(|blocks| blocks.per_row),
         blocks_include: blocks.map_or_else(Vec::new, |_| others(usage, work.failed)),
         sources: blocks.map(|blocks| sources(blocks, usage, work)),
+        async_read_share: async_read_share(usage, work),
         wal_mb_s: wal_bytes_per_s.map(|bytes| bytes / 1e6),
         storage_requests_per_row,
         device,
         devices: usage.disks.clone(),
     })
+}
+
+/// Returns the share of the bytes that I/O workers read.
+fn async_read_share(usage: &MachineUse, work: Work) -> Option<f64> {
+    let method = usage.async_io?;
+    if work.only_index_scans && !method.in_index_scans {
+        return Some(0.0);
+    }
+    let (sessions, workers) = usage.session_reads.zip(usage.io_worker_reads)?;
+    let all = sessions.all + workers.all;
+    (method.by_workers && all > 0).then(|| workers.all as f64 / all as f64)
 }
 
 /// Returns what accessed the tables besides the acknowledged transactions.
@@ -291,6 +303,13 @@ mod tests {
         };
         let share = page_cache_share(&usage(Some(read_blocks(7_000, 3_000))), false).unwrap();
         assert!((share - 0.44).abs() < 1e-3, "{share}");
+        let async_share = |workers, only_index_scans| {
+            let work = Work { only_index_scans, ..Work::default() };
+            async_read_share(&usage(workers), work)
+        };
+        assert_eq!(async_share(Some(read_blocks(1_500, 0)), false), Some(0.75));
+        assert_eq!(async_share(None, false), None);
+        assert_eq!(async_share(None, true), Some(0.0));
         // A vacuum reads 2,000 more blocks.
         assert_eq!(page_cache_share(&usage(Some(read_blocks(9_000, 3_000))), false), None);
         assert_eq!(page_cache_share(&usage(None), false), None);
@@ -307,6 +326,7 @@ mod tests {
         };
         assert_eq!(page_cache_share(&usage(false), false), None);
         assert_eq!(page_cache_share(&usage(true), true), None);
+        assert_eq!(async_read_share(&usage(true), Work::default()), None);
         assert!(page_cache_share(&usage(false), true).is_some());
     }
 

@@ -2,7 +2,7 @@
 
 use super::groups::Group;
 use super::model::{CellView, StudyKind, StudyView};
-use crate::comparison::{build_notes, missing_note, predicate, sampling_note};
+use crate::comparison::{missing_note, predicate, sampling_note, server_notes};
 use crate::record::Record;
 use crate::stats::Outcome;
 use crate::units::format::number_of;
@@ -35,7 +35,7 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
     }
     notes.extend(marks(view, groups));
     if let [a, b] = groups {
-        notes.extend(build_notes(&a.records(), &b.records()));
+        notes.extend(server_notes(&a.records(), &b.records()));
         notes.extend(sampling_note(&a.records(), &b.records()));
     }
     notes.extend(missing_notes(view, groups));
