@@ -133,7 +133,7 @@ fn instructions_are_a_cost_that_a_gate_judges() {
         run(&line).expect(0).json()
     };
     let has_cost = |record: &Value| !record["stages"][0]["cost"]["server_instructions"].is_null();
-    let record = ["500ms", "2s", "10s"].into_iter().map(measure).find(has_cost).unwrap();
+    let record = ["2s", "10s"].into_iter().map(measure).find(has_cost).unwrap();
     let stage = &record["stages"][0];
     let per_s = stage["server_instructions_per_s"].as_f64().unwrap();
     assert!(per_s > 0.0, "{stage}");
@@ -148,11 +148,16 @@ fn instructions_are_a_cost_that_a_gate_judges() {
     let per_s = &observed["stages"][0]["server_instructions_per_s"];
     assert!(per_s.as_f64().is_some_and(|per_s| per_s > 0.0), "{observed}");
     let gate = programs.join("gate.toml");
-    let file = "rounds-max = 4\ncosts = [\"instructions\"]\n[options]\nsessions = 1\nwarmup = \"0s\"\nduration = \"500ms\"\n[[workload]]\nrun = \"ping\"\n";
-    std::fs::write(&gate, file).unwrap();
-    let gated = run(&format!("gate {} --output json", gate.display()));
-    let figures = gated.json()["workloads"][0]["figures"].to_string();
-    assert!(figures.contains("server_instructions_per_transaction"), "{figures}");
+    let figures = |duration: &str| {
+        let file = format!(
+            "rounds-max = 4\ncosts = [\"instructions\"]\n[options]\nsessions = 1\nwarmup = \"0s\"\nduration = \"{duration}\"\n[[workload]]\nrun = \"ping\"\n"
+        );
+        std::fs::write(&gate, file).unwrap();
+        let gated = run(&format!("gate {} --output json", gate.display()));
+        gated.json()["workloads"][0]["figures"].to_string()
+    };
+    let is_judged = |figures: &String| figures.contains("server_instructions_per_transaction");
+    assert!(["2s", "10s"].into_iter().map(figures).any(|figures| is_judged(&figures)));
 }
 
 #[test]

@@ -443,7 +443,7 @@ fn verification_fails_after_a_killed_run_until_the_next_run_counts_the_rows() {
     let database = database("oltp_killed");
     database.riops(SMALL).expect(0);
     let mut child =
-        start_until(&mut database.command("run oltp update-index -t 1h --warmup 0"), "thds");
+        start_until(&mut database.command("run oltp update-index -t 1h --warmup 0"), " tx/s");
     kill(child.id(), "-KILL");
     child.wait().unwrap();
     let unknown = database.riops("verify oltp").expect(3);
