@@ -19,7 +19,7 @@ const TEXT_LINES_MAX: usize = 3;
 const TEXTS_MAX: usize = 3;
 
 /// Conclusions that an answer shows, the most important first.
-const CONCLUSIONS: [&str; 18] = [
+const CONCLUSIONS: [&str; 19] = [
     "best",
     "fastest",
     "cheapest",
@@ -37,6 +37,7 @@ const CONCLUSIONS: [&str; 18] = [
     "why",
     "bottleneck",
     "open loop",
+    "changed",
     "note",
 ];
 

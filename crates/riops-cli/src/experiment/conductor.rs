@@ -71,18 +71,21 @@ pub(crate) fn select(
 ) -> Result<Target, SelectError> {
     let masked = choice.database.as_ref();
     let given = masked.and_then(|masked| databases.get(masked));
-    let options = TargetOptions {
-        database: given.or(masked).cloned(),
-        embedded: EmbeddedOptions {
-            server_dir: choice.server_dir.clone(),
-            server_data: choice.server_data.clone(),
-            server_user: choice.server_user.clone(),
-            server_port: choice.server_port,
-            server_set: choice.settings.clone(),
-            cache_dir: choice.cache_dir.clone(),
-        },
-    };
+    let options =
+        TargetOptions { database: given.or(masked).cloned(), embedded: embedded_of(choice) };
     target::select(&options, ui)
+}
+
+/// The options of the embedded server.
+pub(super) fn embedded_of(choice: &ServerChoice) -> EmbeddedOptions {
+    EmbeddedOptions {
+        server_dir: choice.server_dir.clone(),
+        server_data: choice.server_data.clone(),
+        server_user: choice.server_user.clone(),
+        server_port: choice.server_port,
+        server_set: choice.settings.clone(),
+        cache_dir: choice.cache_dir.clone(),
+    }
 }
 
 /// Conducts experiments of a store.

@@ -6,12 +6,13 @@ use std::ffi::OsString;
 use anyhow::{Context, Result};
 use riops::figure::CostKind;
 use riops::plan::{Plan, Schedule};
-use riops::server::ConnInfo;
+use riops::server::{ConnInfo, embedded};
 use riops::study::{
     ALPHA, AbSettings, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset,
-    SaturationSettings, Search,
+    SaturationSettings, Search, ServerChoice,
 };
 
+use super::conductor::embedded_of;
 use super::words::{
     Databases, Parsed, TypedAxis, combinations, command_of, parse, require_no_password, split_list,
 };
@@ -21,6 +22,7 @@ use crate::args::{ExperimentOptions, TestOptions};
 use crate::failure::{UsageError, refuse};
 use crate::options::variable;
 use crate::scan::CommandLine;
+use crate::target::embedded_options;
 
 /// The option of a setting of the server, and the same of the embedded server.
 const SETTING: &str = "--setting=";
@@ -265,20 +267,30 @@ impl Draft {
         let has_address = CommandLine::read(all).value("database").is_some()
             || std::env::var_os(variable("database")).is_some()
             || ConnInfo::server_variable(|name| std::env::var(name).ok()).is_some();
-        let own = words.iter().map(|word| match word.to_str() {
-            // The embedded server starts with the settings of a cell.
-            Some(text) if !has_address && text.starts_with(SETTING) => {
-                text.replacen(SETTING, OF_EMBEDDED, 1).into()
-            }
-            _ => word.clone(),
-        });
-        let parsed = parse(&self.words.iter().cloned().chain(own).collect::<Vec<_>>())?;
+        let mut parsed = parse(&[self.words.as_slice(), words].concat())?;
+        let has_settings = !has_address && !parsed.plan.settings.is_empty();
+        // The embedded server starts with the settings of a cell. A running one is changed as any other server.
+        if has_settings && !is_running(&parsed.server)? {
+            let own = words.iter().map(|word| match word.to_str() {
+                Some(text) if text.starts_with(SETTING) => {
+                    text.replacen(SETTING, OF_EMBEDDED, 1).into()
+                }
+                _ => word.clone(),
+            });
+            parsed = parse(&self.words.iter().cloned().chain(own).collect::<Vec<_>>())?;
+        }
         match self.search {
             Some(Search::Rate) => with_rate(&parsed.plan).validate()?,
             _ => parsed.plan.validate()?,
         }
         Ok(parsed)
     }
+}
+
+/// Whether the embedded server of a cell is running.
+fn is_running(choice: &ServerChoice) -> Result<bool> {
+    let status = embedded::status(&embedded_options(&embedded_of(choice)))?;
+    Ok(status.is_some_and(|status| status.running.is_some()))
 }
 
 fn goal(

@@ -14,8 +14,9 @@ fn a_run_ends_with_at_most_twelve_lines_and_details_on_request() {
     let short = run_as_user(&database, run).expect(0).stdout;
     // The address of the test's server makes the title and the next command long.
     let (answer, _command) = short.split_once("\n  try next").unwrap();
-    let (_title, facts) = answer.split_once("\n\n").unwrap();
-    assert!(facts.lines().count() <= 12 - 3, "{short}");
+    let (_title, facts) = answer.split_once("\n  workload").unwrap();
+    assert!(facts.lines().count() <= 12 - 2, "{short}");
+    assert!(facts.contains("random row reads, 5 rows per statement · 2 sessions, "), "{short}");
     for part in ["RIOPS", "latency", "bottleneck", "valid", "stored", "try next"] {
         assert!(short.contains(&format!("\n  {part}")), "{part}: {short}");
     }
@@ -50,7 +51,7 @@ fn a_quiet_run_prints_bad_news_and_last_shows_the_whole_experiment() {
     let sweep = "sweep ping --axis sessions=1,2 --repeat 1 --transactions 20 --warmup 0";
     run_as_user(&database, sweep).expect(0);
     let last = run_as_user(&database, "last").expect(0).stdout;
-    assert!(last.contains("sweep ping"), "{last}");
+    assert!(last.contains("riops sweep · ping"), "{last}");
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl RunSettings {
                 }
                 Level::Restart if self.server.embedded => {
                     return unsuitable(format!(
-                        "{name} takes effect when the server starts: use --server-set {name}={value}"
+                        "{name} takes effect when the server starts: use --server-set {name}={value}, with an embedded server that is not running"
                     ));
                 }
                 Level::Restart if self.server.changes.restart.is_none() => {

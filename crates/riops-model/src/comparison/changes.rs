@@ -104,8 +104,10 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     // A property that another tool did not report is unknown, not different.
     let is_imported = |runs: &[&Record]| runs.iter().all(|run| run.imported.is_some());
     let has_imported = is_imported(a) || is_imported(b);
+    // A session checks one plan of a statement: a statement without a plan was not checked.
     let is_known = |key: &&(Topic, String)| {
-        !has_imported || of_a.contains_key(*key) && of_b.contains_key(*key)
+        !has_imported && key.0 != Topic::AccessPath
+            || of_a.contains_key(*key) && of_b.contains_key(*key)
     };
     // The schema of a table that only one side used is not a difference.
     let is_of_both = |key: &&(Topic, String)| {
@@ -565,6 +567,17 @@ mod tests {
         b.target.setting_defaults.insert("random_page_cost".to_owned(), "4".to_owned());
         let differences = changes(&[&a], &[&b]);
         assert_eq!((differences[0].a.as_str(), differences[0].b.as_str()), ("4 (default)", "400"));
+    }
+
+    #[test]
+    fn a_statement_whose_plan_was_not_checked_in_both_groups_is_no_difference() {
+        let (a, mut b) = (example_record(), example_record());
+        let mut other = b.accesses[0].clone();
+        "delete_2".clone_into(&mut other.statement);
+        b.accesses.push(other);
+        assert_eq!(changes(&[&a], &[&b]), []);
+        b.accesses.iter_mut().for_each(|access| "Seq Scan".clone_into(&mut access.found));
+        assert_eq!(changes(&[&a], &[&b])[0].topic, Topic::AccessPath);
     }
 
     #[test]

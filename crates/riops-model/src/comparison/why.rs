@@ -75,6 +75,9 @@ pub struct PartChange {
     pub beside: Vec<String>,
 }
 
+/// No round trip is shorter. The network has the rest of the time: if less is left, the other parts were estimated too long.
+const ROUND_TRIP_US_MIN: f64 = 5.0;
+
 /// Returns the change of the time of a transaction; `None` if it is not known of runs of both. `changes` is what differs
 /// between them.
 pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<TimeChange> {
@@ -113,9 +116,11 @@ pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<
         // One of all parts would be beyond its 95% interval by chance.
         let strict = difference(&of_blocks, ALPHA / TimePart::COUNT as f64)?;
         let is_beyond_chance = strict.reach.is_some_and(|reach| strict.value.abs() > reach);
-        let is_cause = is_beyond_chance && change.value.abs() >= CAUSE_SHARE * a_us;
+        let is_large = is_beyond_chance && change.value.abs() >= CAUSE_SHARE * a_us;
         let (a_us, b_us) =
             (mean(&|time| time.part_us(part), false), mean(&|time| time.part_us(part), true));
+        let is_known = part != TimePart::Network || a_us.min(b_us) >= ROUND_TRIP_US_MIN;
+        let is_cause = is_large && is_known;
         (a_us != 0.0 || b_us != 0.0).then(|| PartChange {
             part,
             a_us,

@@ -47,6 +47,21 @@ fn another_address_explains_only_a_change_of_the_network() {
 }
 
 #[test]
+fn a_network_without_a_rest_of_the_time_did_not_change() {
+    let without_rest = || {
+        let mut record = run(100.0, 2_000.0);
+        let sampled = record.stages[0].probes.as_mut().unwrap();
+        sampled.session_time[1].share = 0.98;
+        record
+    };
+    let (a, b) = ([(); 4].map(|()| without_rest()), [(); 4].map(|()| run(100.0, 100.0)));
+    let change = time_change(&blocks(&a, &b), &[]).unwrap();
+    let part = |part| change.parts.iter().find(|change| change.part == part).unwrap();
+    assert!(part(Network).a_us < 5.0 && part(Network).change_us > 500.0);
+    assert_eq!((part(Wal).is_cause, part(Network).is_cause), (true, false));
+}
+
+#[test]
 fn flushes_without_effect_on_the_wal_part_explain_cpu_time_before_conditions_do() {
     let a = [run(500.0, 100.0), run(510.0, 100.0), run(490.0, 100.0)];
     let b = [run(300.0, 100.0), run(310.0, 100.0), run(290.0, 100.0)];

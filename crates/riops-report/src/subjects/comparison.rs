@@ -13,7 +13,7 @@ use super::comparison_charts::charts;
 use crate::sections::undecided::{Counted, undecided};
 use crate::sections::why;
 use riops_model::comparison::{
-    Change, Comparison, FigureComparison, Group, Side, TimeChange, compare,
+    Change, Comparison, FigureComparison, Group, Side, TimeChange, Topic, compare,
 };
 use riops_model::figure::Figure;
 use riops_model::record::Record;
@@ -101,18 +101,36 @@ fn answer(title: &str, comparison: &Comparison, conclusion: &Document) -> Docume
         answer.table(if comparison.stages.len() > 1 { table.for_cells() } else { table });
     }
     answer.gap();
-    add_conclusions(&mut answer, conclusion);
-    // A change that may be the reason was named.
-    let facts = answer.facts();
+    let mut all = conclusion.clone();
+    all.known("changed", changed(comparison, conclusion));
+    add_conclusions(&mut answer, &all);
+    answer
+}
+
+/// Changes that an answer shows.
+const CHANGES_MAX: usize = 3;
+
+/// The first changes that may change a figure, in one text, without the reasons that the conclusion names.
+fn changed(comparison: &Comparison, conclusion: &Document) -> String {
+    let facts = conclusion.facts();
     let is_named =
         |values: &str| facts.iter().any(|fact| fact.texts.iter().any(|text| text.contains(values)));
-    let changes = comparison.changes.iter();
-    let changes = changes.filter(|change| !is_named(&format!("{} → {}", change.a, change.b)));
-    answer.lines(
-        "changed",
-        changes.map(|change| format!("{}: {} → {}", change_name(change), change.a, change.b)),
-    );
-    answer
+    let changes = comparison.changes.iter().filter(|change| {
+        let is_preparation = change.topic == Topic::Plan && change.name == "prepare";
+        let is_input = change.topic <= Topic::Condition && !is_preparation;
+        is_input && !is_named(&format!("{} → {}", change.a, change.b))
+    });
+    let count = changes.clone().count();
+    let shown = changes.take(CHANGES_MAX);
+    let shown = shown.map(|change| format!("{}: {} → {}", change.name, change.a, change.b));
+    let more = count.saturating_sub(CHANGES_MAX);
+    let more = (more > 0).then(|| format!("and {more} more (--details)"));
+    let all = joined(shown.chain(more), " · ");
+    if all.is_empty() && comparison.changes.is_empty() {
+        "no recorded difference".to_owned()
+    } else {
+        all
+    }
 }
 
 /// Returns the comparison of the runs of a page: of two selections, otherwise of the runs with the older and the

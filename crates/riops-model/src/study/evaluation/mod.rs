@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Cell, Experiment, Finished, Goal, Level, Order, Study, remaining, results};
+use super::{Cell, Experiment, Finished, Goal, Level, Order, Study, next, remaining, results};
 use crate::comparison::{
     Certain, Change, TimeChange, Topic, Undecided, changes, marked, time_change,
 };
@@ -74,6 +74,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         axes: experiment.axes.iter().map(axis).collect(),
         effect: experiment.effect,
         planned_runs: planned_runs(study),
+        is_unfinished: next(study).is_some(),
         runs: counts(study),
         main,
         main_stage,

@@ -45,6 +45,8 @@ pub struct StudyView {
     pub effect: f64,
     /// Planned number of runs; absent for a search, which decides as it goes.
     pub planned_runs: Option<u64>,
+    /// Whether further runs were planned or needed when it ended.
+    pub is_unfinished: bool,
     /// The runs that ended.
     pub runs: RunCounts,
     /// The main figure: cells are ranked by it.

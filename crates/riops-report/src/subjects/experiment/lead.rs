@@ -1,6 +1,6 @@
 //! The result of an experiment in a few sentences.
 
-use crate::document::Document;
+use crate::document::{Document, Tone};
 use crate::effect::{change_text, leveled_interval, open_text, outcome_text, outcome_tone};
 use crate::sections::undecided::{Counted, undecided};
 use crate::sections::why;
@@ -13,6 +13,10 @@ use riops_model::study::evaluation::{
     AbView, AxisView, CellView, FigureView, GroupView, Reason, RoundTrip, StudyKind, StudyView,
 };
 use riops_model::units::format::{duration_us, joined, number_of, to_the_minute};
+
+/// An experiment that decides as it goes, and was ended before.
+const UNFINISHED: &str =
+    "unfinished: more runs were planned, and may change what follows; --resume continues it";
 
 /// Number of cells whose names are in a sentence.
 const EQUAL_MAX: usize = 3;
@@ -35,6 +39,7 @@ pub(super) fn runs(view: &StudyView) -> String {
     let done = view.runs.usable + view.runs.invalid + view.runs.failed;
     let mut text = match view.planned_runs {
         Some(planned) if planned != done => format!("{done} of {}", number_of(planned, "run")),
+        None if view.is_unfinished => format!("{} so far", number_of(done, "run")),
         _ => number_of(done, "run"),
     };
     let parts = [(view.runs.invalid, "not valid"), (view.runs.failed, "failed")];
@@ -53,6 +58,9 @@ pub(super) fn runs(view: &StudyView) -> String {
 
 /// The conclusion, and what limits it.
 pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
+    if view.is_unfinished && view.planned_runs.is_none() {
+        document.toned("caution", UNFINISHED, Tone::Warn);
+    }
     if view.kind == StudyKind::Saturation {
         for (label, texts) in super::saturation::words::words(view) {
             document.lines(label, texts);
@@ -78,14 +86,16 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
             }
             let is_different = matches!(outcome, Outcome::Faster | Outcome::Slower);
             if let Some(time) = view.time.as_ref().filter(|time| is_different || time.has_cause()) {
-                // An axis is not news.
+                // An axis is not news, and it changes other options with it, such as the number of workers.
                 let is_axis = |candidate: &String| {
                     let of_axis =
                         |axis: &AxisView| candidate.starts_with(&format!("plan {}:", axis.name));
                     view.axes.iter().any(of_axis)
                 };
                 let mut time = time.clone();
-                time.candidates.retain(|candidate| !is_axis(candidate));
+                if time.candidates.iter().any(is_axis) {
+                    time.candidates.clear();
+                }
                 why::why(document, &time);
             }
         }

@@ -33,15 +33,17 @@ use riops_model::plan::Caches;
 use riops_model::record::{Disk, Record};
 use riops_model::stats::Outcome;
 use riops_model::study::evaluation::{StudyKind, StudyView, evaluate};
-use riops_model::study::{Level, Study, counted};
+use riops_model::study::{Level, Study, counted, next};
 use riops_model::units::format::{factor, joined, number_of, rate, short_id};
 
 /// Returns the result of an experiment, as far as its runs ended.
 pub fn view(study: &Study) -> StudyView {
+    let is_unfinished = next(study).is_some();
     let study = &counted(study);
     let mut view = evaluate(study);
     let records: Vec<&Record> = study.finished.iter().filter_map(|run| run.usable()).collect();
     view.environment = environment(&records);
+    view.is_unfinished = is_unfinished;
     view
 }
 
@@ -112,16 +114,17 @@ pub fn png(view: &StudyView) -> Result<Vec<Image>, DrawingError> {
     charts::charts(view).into_iter().chain(pictures(view)).map(|chart| image(&chart)).collect()
 }
 
-/// `riops sweep · ybio-batch-size · rows`.
+/// `riops sweep · ybio-batch-size · rows`; `riops sweep · rows` without a name.
 fn title(view: &StudyView) -> String {
     let command = match view.kind {
         StudyKind::Sweep => "sweep",
         StudyKind::Ab => "ab",
         StudyKind::Saturation => "sweep --find-saturation",
     };
-    let workload =
-        if view.name == view.workload { String::new() } else { format!(" · {}", view.workload) };
-    format!("riops {command} · {}{workload}", view.name)
+    let name = view.name.strip_prefix("sweep ").unwrap_or(&view.name);
+    let is_named = name.split(' ').next() == Some(&view.workload);
+    let workload = if is_named { String::new() } else { format!(" · {}", view.workload) };
+    format!("riops {command} · {name}{workload}")
 }
 
 /// Server, dataset, work and machine, where all runs have the same.
@@ -167,7 +170,8 @@ fn setup(record: &Record) -> String {
 
 fn badge(view: &StudyView) -> Badge {
     let done = view.runs.usable + view.runs.invalid + view.runs.failed;
-    let is_complete = view.planned_runs.is_none_or(|planned| done >= planned);
+    let is_complete =
+        !view.is_unfinished && view.planned_runs.is_none_or(|planned| done >= planned);
     let text = if !is_complete {
         "incomplete".to_owned()
     } else if view.runs.usable != done {

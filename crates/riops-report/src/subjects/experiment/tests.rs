@@ -169,6 +169,18 @@ fn the_text_of_an_ab_test() {
 }
 
 #[test]
+fn a_search_that_was_ended_before_its_result_is_unfinished() {
+    let mut study = example::saturation(Search::Sessions);
+    let text = |study: &Study| findings_text(&experiment(&view(study)), 100);
+    assert!(!text(&study).contains("unfinished") && !text(&study).contains("so far"));
+    study.finished.truncate(2);
+    let short = text(&study);
+    assert!(short.contains("runs         2 runs so far"), "{short}");
+    assert!(short.contains("caution      unfinished: more runs were planned"), "{short}");
+    assert_eq!(experiment(&view(&study)).badge.unwrap().text, "incomplete");
+}
+
+#[test]
 fn the_text_of_a_search_for_sessions() {
     insta::assert_snapshot!(shown(&example::saturation(Search::Sessions)));
 }

@@ -66,8 +66,8 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
         (answer, unusual) = selected(document, room, [1, 1]);
     }
     add_doubts(&mut answer, record, room.saturating_sub(2));
-    // Bad news first.
-    unusual.sort_by_key(|fact| fact.tone != Tone::Bad);
+    // Bad news first, then the reasons for doubts about the result.
+    unusual.sort_by_key(|fact| (fact.tone != Tone::Bad, fact.label == "warning"));
     let free = LINES_MAX.saturating_sub(text(&answer, lines).lines().count());
     unusual.retain(|fact| has_warnings || fact.tone == Tone::Bad);
     let shown = free.clamp(1, NOTES_MAX);
@@ -80,7 +80,8 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
         let wrapped = if lines_each > 1 { WRAPPED_COLUMNS } else { 1 };
         let room = lines_each * columns.saturating_sub(TEXT_INDENT);
         let room = room.saturating_sub(suffix.chars().count() + wrapped);
-        let text = shortened(&fact.text, room) + &suffix;
+        let text = whole_clauses(&fact.text, room).unwrap_or_else(|| shortened(&fact.text, room));
+        let text = text + &suffix;
         Block::Line { label: fact.label, text, tone: Some(fact.tone) }
     });
     let notes: Vec<Block> = notes.collect();
@@ -121,6 +122,7 @@ fn is_end(block: &Block) -> bool {
 fn selected(document: Document, columns: usize, lines_max: [usize; 2]) -> (Document, Vec<Unusual>) {
     let [good_max, others_max] = lines_max;
     let (mut answer, mut unusual) = (Document::default(), Vec::new());
+    let work = work(&document, columns.saturating_sub(1));
     let mut gaps = 0;
     let mut label = String::new();
     // The label of the main figure, unless the stages are a table.
@@ -130,8 +132,10 @@ fn selected(document: Document, columns: usize, lines_max: [usize; 2]) -> (Docum
             Block::Title(_) => answer.blocks.push(block),
             Block::Gap => {
                 gaps += 1;
-                if gaps == 1 {
-                    answer.gap();
+                match &work {
+                    Some(work) if gaps == 1 => answer.line("workload", work.as_str()),
+                    _ if gaps == 1 => answer.gap(),
+                    _ => {}
                 }
             }
             Block::Table(_) if gaps == 1 => {
@@ -192,6 +196,34 @@ fn whole_clauses(text: &str, room: usize) -> Option<String> {
         [", ", "; ", " ("].into_iter().filter_map(|mark| text.get(..end)?.rfind(mark)).max()?;
     let first = text.get(..last)?;
     (first.chars().count() * 2 >= room).then(|| first.to_owned())
+}
+
+/// Columns of ` · 8 sessions, 10.0 s`.
+const SESSIONS_COLUMNS: usize = 21;
+
+/// The work, the sessions with the duration, and the dataset, as far as they fit into a line of text.
+fn work(document: &Document, room: usize) -> Option<String> {
+    let facts = document.facts();
+    let text = |label: &str, position: usize| {
+        facts.iter().find(|fact| fact.label == label)?.texts.get(position).cloned()
+    };
+    let sessions = text("workload", 1).filter(|text| text.contains(" session"));
+    // `2 sessions on 2 workers, 10.0 s after 2.0 s of warm-up`
+    let sessions = sessions.and_then(|text| {
+        let measured = text.split(" after ").next()?;
+        let (sessions, workers) = measured.split_once(" on ")?;
+        Some(format!("{sessions}, {}", workers.split_once(", ")?.1))
+    });
+    let work = text("workload", 0)?;
+    let sessions_columns = if sessions.is_some() { SESSIONS_COLUMNS } else { 0 };
+    let clauses = whole_clauses(&work, room.saturating_sub(sessions_columns));
+    let work = clauses.unwrap_or_else(|| shortened(&work, room));
+    let mut parts = [sessions, text("dataset", 0)].into_iter().flatten();
+    let add = |line: String, part: String| {
+        let longer = format!("{line} · {part}");
+        if longer.chars().count() <= room { Ok(longer) } else { Err(line) }
+    };
+    Some(parts.try_fold(work, add).unwrap_or_else(|fitting| fitting))
 }
 
 fn is_latency(label: &str) -> bool {
