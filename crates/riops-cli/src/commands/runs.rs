@@ -10,6 +10,7 @@ use riops::session::REPEAT_TAG;
 use riops::store::{self, RunFilter};
 use riops::study::tag;
 use riops::summary::run_lines;
+use riops::units::format::number_of;
 use riops::units::text::json_text;
 
 use super::editing::Subject;
@@ -93,9 +94,10 @@ fn list(options: &ListOptions, ui: Ui) -> Result<ExitCode> {
     let sort = options.sort.unwrap_or_default();
     let filter = RunFilter { sort, limit: Some(options.limit), ..filter(&options.filter)? };
     let location = stored::location(&options.store, ui)?;
-    let (mut runs, mut stages) = (Vec::new(), None);
+    let (mut runs, mut stages, mut all) = (Vec::new(), None, 0);
     if let Some(store) = store::open_existing(&location, ui.interrupt)? {
         runs = store.list(&filter)?;
+        all = store.count(&filter)?;
         let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
         stages = options.stages.then(|| store.stages(&ids)).transpose()?;
     } else {
@@ -116,5 +118,9 @@ fn list(options: &ListOptions, ui: Ui) -> Result<ExitCode> {
             _ => Rendered::Data(runs_table(&lines, width.columns)),
         })
     })?;
+    let shown = runs.len() as u64;
+    if shown < all {
+        ui.notice(&format!("{shown} of {} (--limit)", number_of(all, "run")));
+    }
     Ok(ExitCode::SUCCESS)
 }

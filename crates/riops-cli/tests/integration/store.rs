@@ -152,6 +152,9 @@ fn lists_tags_and_removes_runs() {
     assert_eq!(ids("--tag disk"), all[1..]);
     assert_eq!(ids("--tag disk=hdd"), [""; 0]);
     assert_eq!(ids("--sort batch:asc --limit 1"), all[1..]);
+    let cut = database.riops("runs list --limit 1").expect(0).stderr;
+    assert_eq!(cut, "1 of 2 runs (--limit)\n");
+    assert_eq!(database.riops("runs list").expect(0).stderr, "");
     assert_eq!(ids("--since 1h --valid --workload rows"), all);
     assert_eq!(ids("--until 1h"), [""; 0]);
     let mut list = database.command("runs list");
