@@ -9,6 +9,7 @@ use riops::record::Record;
 use riops::run::RunError;
 use riops::server::embedded::{Embedded, Options};
 use riops::server::{ConnInfo, Connection, ConnectionError, SelectError, Selector, Target};
+use riops::study::ServerChoice;
 use riops::units::sql::identifier;
 
 use crate::args::{EmbeddedOptions, TargetOptions};
@@ -128,6 +129,18 @@ pub(crate) fn embedded(options: &EmbeddedOptions, ui: Ui) -> Result<Embedded> {
     Ok(Embedded::acquire(&embedded_options(options), &keeper(), ui.interrupt, &|notice| {
         ui.notice(notice);
     })?)
+}
+
+/// The options of the embedded server of an experiment.
+pub(crate) fn embedded_of(choice: &ServerChoice) -> EmbeddedOptions {
+    EmbeddedOptions {
+        server_dir: choice.server_dir.clone(),
+        server_data: choice.server_data.clone(),
+        server_user: choice.server_user.clone(),
+        server_port: choice.server_port,
+        server_set: choice.settings.clone(),
+        cache_dir: choice.cache_dir.clone(),
+    }
 }
 
 /// Converts the options into the library's form.

@@ -20,9 +20,7 @@ use super::words::{Databases, without_password};
 use crate::args::fleet::FleetOptions;
 use crate::args::output::PLAIN;
 use crate::args::sweep::ResumeOptions;
-use crate::args::{
-    AnswerOptions, EmbeddedOptions, OutputOptions, StoreOptions, TargetOptions, TrustOption,
-};
+use crate::args::{AnswerOptions, OutputOptions, StoreOptions, TargetOptions, TrustOption};
 use crate::failure::{INTERRUPTED, conduct_error, refuse};
 use crate::fleet::membership;
 use crate::output::Outputs;
@@ -71,21 +69,11 @@ pub(crate) fn select(
 ) -> Result<Target, SelectError> {
     let masked = choice.database.as_ref();
     let given = masked.and_then(|masked| databases.get(masked));
-    let options =
-        TargetOptions { database: given.or(masked).cloned(), embedded: embedded_of(choice) };
+    let options = TargetOptions {
+        database: given.or(masked).cloned(),
+        embedded: target::embedded_of(choice),
+    };
     target::select(&options, ui)
-}
-
-/// The options of the embedded server.
-pub(super) fn embedded_of(choice: &ServerChoice) -> EmbeddedOptions {
-    EmbeddedOptions {
-        server_dir: choice.server_dir.clone(),
-        server_data: choice.server_data.clone(),
-        server_user: choice.server_user.clone(),
-        server_port: choice.server_port,
-        server_set: choice.settings.clone(),
-        cache_dir: choice.cache_dir.clone(),
-    }
 }
 
 /// Conducts experiments of a store.

@@ -12,7 +12,6 @@ use riops::study::{
     SaturationSettings, Search, ServerChoice,
 };
 
-use super::conductor::embedded_of;
 use super::words::{
     Databases, Parsed, TypedAxis, combinations, command_of, parse, require_no_password, split_list,
 };
@@ -22,7 +21,7 @@ use crate::args::{ExperimentOptions, TestOptions};
 use crate::failure::{UsageError, refuse};
 use crate::options::variable;
 use crate::scan::CommandLine;
-use crate::target::embedded_options;
+use crate::target;
 
 /// The option of a setting of the server, and the same of the embedded server.
 const SETTING: &str = "--setting=";
@@ -289,7 +288,8 @@ impl Draft {
 
 /// Whether the embedded server of a cell is running.
 fn is_running(choice: &ServerChoice) -> Result<bool> {
-    let status = embedded::status(&embedded_options(&embedded_of(choice)))?;
+    let options = target::embedded_options(&target::embedded_of(choice));
+    let status = embedded::status(&options)?;
     Ok(status.is_some_and(|status| status.running.is_some()))
 }
 

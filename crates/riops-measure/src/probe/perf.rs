@@ -225,6 +225,8 @@ impl Perf {
     fn record(&self, folder: &TempDir, processes: &BTreeSet<i32>) -> Command {
         let mut command = perf(&["record"], Some(processes).filter(|_| !self.of_machine));
         command.arg("-o").arg(folder.path().join("perf.data"));
+        // Otherwise, perf copies each program that ran into the home folder.
+        command.arg("--no-buildid-cache");
         // A virtual machine has no counters of the processor.
         let event = if self.of_machine { "cpu-clock" } else { "cpu-clock:u" };
         command.args(["-e", event, "-F", &self.hz.to_string()]);

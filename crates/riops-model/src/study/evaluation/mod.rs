@@ -45,9 +45,7 @@ pub fn evaluate(study: &Study) -> StudyView {
     let experiment = &study.experiment;
     let mut of_cells: Vec<Vec<&Finished>> = vec![Vec::new(); experiment.cells.len()];
     for run in &study.finished {
-        if let Some(of_cell) = of_cells.get_mut(run.task.cell) {
-            of_cell.push(run);
-        }
+        of_cells.get_mut(run.task.cell).into_iter().for_each(|of_cell| of_cell.push(run));
     }
     let groups: Vec<Group<'_>> =
         of_cells.iter().map(|of_cell| Group::from_finished(of_cell.iter().copied())).collect();

@@ -208,11 +208,12 @@ fn work(document: &Document, room: usize) -> Option<String> {
         facts.iter().find(|fact| fact.label == label)?.texts.get(position).cloned()
     };
     let sessions = text("workload", 1).filter(|text| text.contains(" session"));
-    // `2 sessions on 2 workers, 10.0 s after 2.0 s of warm-up`
+    // `2 sessions on 2 workers, 10.0 s after 2.0 s of warm-up`, or `200 of 200 transactions in 0.119 s`
     let sessions = sessions.and_then(|text| {
         let measured = text.split(" after ").next()?;
         let (sessions, workers) = measured.split_once(" on ")?;
-        Some(format!("{sessions}, {}", workers.split_once(", ")?.1))
+        let stop = workers.split_once(", ")?.1;
+        Some(format!("{sessions}, {}", stop.rsplit(" in ").next()?))
     });
     let work = text("workload", 0)?;
     let sessions_columns = if sessions.is_some() { SESSIONS_COLUMNS } else { 0 };
