@@ -108,9 +108,6 @@ pub fn sampling_note(a: &[&Record], b: &[&Record]) -> Option<String> {
     ))
 }
 
-/// Options of a build that cost speed: of compilers, and of the server.
-const SLOW_FLAGS: [&str; 4] = ["-O0", "-O1", "-Og", "-Os"];
-
 /// Settings of asynchronous reads.
 const ASYNC_IO: [&str; 5] =
     ["io_method", "io_workers", "io_min_workers", "io_max_workers", "io_max_concurrency"];
@@ -138,6 +135,10 @@ pub fn server_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
     build_notes(a, b).into_iter().chain(async_io_note(a, b)).collect()
 }
 
+/// Options of a build that cost speed: of compilers, and of the server.
+const SLOW_FLAGS: [&str; 4] = ["-O0", "-O1", "-Og", "-Os"];
+
+/// Servers that differ in how they were built, if the build of one costs speed.
 fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
     let slow = |runs: &[&Record]| -> BTreeSet<String> {
         let of_run = |run: &&Record| {
