@@ -59,7 +59,7 @@ fn start_url_status_stop_and_reset_manage_the_server() {
     // A running server is asked for a setting, and not stopped for it.
     let vary = "ab ping -t 100ms --warmup 0 --vary wrok_mem=1MB,2MB";
     let misspelt = CommandOutput::run(&mut command_on(&home, vary));
-    assert!(misspelt.stdout.contains("did you mean work_mem?"), "{}", misspelt.stdout);
+    assert!(misspelt.stdout.contains("no setting \"wrok_mem\""), "{}", misspelt.stdout);
     // A run does not stop a server that `riops server start` started.
     CommandOutput::run(&mut command_on(&home, RUN)).expect(0);
     assert!(!processes(&home).is_empty());
