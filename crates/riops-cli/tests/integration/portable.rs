@@ -65,8 +65,9 @@ fn exports_csv_and_openmetrics() {
     database.riops("run ping -c 1 -t 300ms --interval 100ms --warmup 0 --label =1+1").expect(0);
     let stages = database.riops("runs export -o csv").expect(0).stdout;
     let lines: Vec<_> = stages.split("\r\n").collect();
-    assert!(lines[0].starts_with("run_id,started_at,workload,label,tags,stage,"), "{stages}");
-    assert!(lines[1].contains(",ping,'=1+1,,1,\"ping, select1\","), "{stages}");
+    assert!(lines[0].starts_with("run_id,run_started_at,workload,label,tags,status,"), "{stages}");
+    assert!(lines[1].contains(",ping,'=1+1,,done,true,"), "{stages}");
+    assert!(lines[1].contains(",1,\"ping, select1\",loop,"), "{stages}");
     let series = database.riops("runs export -o csv --series").expect(0).stdout;
     assert_eq!(series.lines().count(), 4, "{series}");
     let latencies = database.riops("runs export -o csv --latencies").expect(0).stdout;

@@ -121,6 +121,30 @@ pub(crate) fn other_figures() -> Vec<String> {
     missing.chain(surplus).collect()
 }
 
+/// Returns the columns of a stage that the page about the store does not have. The statistics of latencies and the costs have names
+/// with an ellipsis there.
+pub(crate) fn undocumented_columns() -> Vec<String> {
+    use riops::figure::{Figure, STATISTICS};
+    use riops::record::LatencyKind;
+    let file = "docs/reference/store.md";
+    let page = read(file).unwrap_or_default();
+    let is_statistic = |name: &str| {
+        let columns =
+            STATISTICS.iter().flat_map(|entry| LatencyKind::ALL.map(|kind| entry.column(kind)));
+        columns.into_iter().any(|column| column == name)
+    };
+    let is_cost = |name: &str| {
+        Figure::costs().any(|cost| {
+            [cost.as_str(), &cost.as_str().replace("transaction", "row")].contains(&name)
+        })
+    };
+    let columns = riops::summary::STAGE_COLUMNS.iter();
+    let missing = columns.flat_map(|column| [&*column.name, column.joined_name()]).filter(|name| {
+        !page.contains(&format!("`{name}`")) && !is_statistic(name) && !is_cost(name)
+    });
+    missing.map(|name| format!("{file}:1: the column {name} is missing")).collect()
+}
+
 /// Returns the name and the text of the reference, which is one file or a folder of files.
 fn reference() -> (String, String) {
     let single = "docs/reference.md".to_owned();

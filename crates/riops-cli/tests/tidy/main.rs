@@ -147,6 +147,7 @@ fn reading_results_explains_every_verdict() {
 #[test]
 fn reference_has_the_figures_of_the_catalog() {
     report("figures that differ from the catalog", &documents::other_figures());
+    report("columns of stages without documentation", &documents::undocumented_columns());
 }
 
 #[test]

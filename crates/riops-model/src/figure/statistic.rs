@@ -117,6 +117,11 @@ impl Statistic {
         kind.pick(self.columns)
     }
 
+    /// Returns the name of the column with the number of latencies.
+    pub fn count_column(kind: LatencyKind) -> &'static str {
+        kind.pick(["service_count", "response_count"])
+    }
+
     /// Returns the name of the column with the lowest percentile that is a lower bound.
     pub fn bound_column(kind: LatencyKind) -> &'static str {
         kind.pick(["service_lower_bound_from", "response_lower_bound_from"])

@@ -1,5 +1,7 @@
 //! Values of columns: of the tables of the store, and of CSV.
 
+use jiff::Timestamp;
+
 /// The value of a column in a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -28,6 +30,7 @@ macro_rules! conversions {
 conversions! {
     &str: text => Self::Text(text.to_owned());
     String: text => Self::Text(text);
+    Timestamp: time => Self::Text(time_text(time));
     bool: value => Self::Boolean(value);
     // JSON has no other numbers either.
     f64: value => if value.is_finite() { Self::Real(value) } else { Self::Null };
@@ -48,4 +51,9 @@ impl<T: Clone + Into<Self>> From<&T> for Value {
     fn from(value: &T) -> Self {
         value.clone().into()
     }
+}
+
+/// Returns a time with a fixed number of digits, so that texts sort by time.
+pub fn time_text(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }

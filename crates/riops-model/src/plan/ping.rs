@@ -33,6 +33,7 @@ impl Spec for PingRun {
         Traits {
             name: "ping",
             counts_transactions: true,
+            has_no_rows: true,
             wrong_replies: Some("no row or more than one row"),
             ..Traits::default()
         }

@@ -75,9 +75,9 @@ pub fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummar
         let stage = StageSummary {
             run_id: id,
             name: "rows".to_owned(),
-            sessions,
-            rows: 1,
-            rows_per_s: thousands * 1e3,
+            sessions: Some(sessions),
+            rows: Some(1),
+            rows_per_s: Some(thousands * 1e3),
             service_p99_us: Some(100.0),
             ..StageSummary::default()
         };

@@ -43,10 +43,11 @@ impl HistoryChoice {
 /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
 fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
     let work = WorkPlan::default_of(&run.workload);
+    let has_rows = stage.rows.is_some_and(|rows| rows > 0);
     // The list of runs does not say what an imported run counted.
     let throughput = match work.filter(|work| !work.traits().is_imported) {
-        Some(work) if stage.rows > 0 => Figure::throughput_of(&work),
-        _ if stage.rows > 0 => Figure::RowsPerS,
+        Some(work) if has_rows => Figure::throughput_of(&work),
+        _ if has_rows => Figure::RowsPerS,
         _ => Figure::TransactionsPerS,
     };
     let is_timed = match StageKind::parse(&stage.kind) {
@@ -358,7 +359,7 @@ fn name_of(run: &RunSummary, stage: &StageSummary) -> String {
     let updates = run.update_percent.filter(|&percent| percent > 0.0);
     parts.extend(updates.map(|percent| format!("{percent}% updates")));
     parts.extend(run.rate_per_s.map(|per_s| format!("rate {}/s", rate(per_s))));
-    parts.push(number_of(stage.sessions.into(), "session"));
+    parts.extend(stage.sessions.map(|sessions| number_of(sessions.into(), "session")));
     parts.join(", ")
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use crate::figure::time_text;
 use crate::record::{ExperimentId, Note};
 
 /// A column has another value than its type allows.
@@ -192,8 +193,3 @@ macro_rules! columns {
     };
 }
 pub(super) use columns;
-
-/// Returns a time with a fixed number of digits, so that texts sort by time.
-pub fn time_text(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
-}

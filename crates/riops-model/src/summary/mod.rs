@@ -3,6 +3,7 @@
 mod column;
 mod list;
 mod sort;
+mod stage_columns;
 
 use std::collections::BTreeMap;
 
@@ -12,9 +13,10 @@ use serde::Serialize;
 use crate::plan::WorkPlan;
 use crate::record::{ExperimentId, Note, Record, StageKind, Validity};
 use column::columns;
-pub use column::{Column, ColumnError, Reader, Row, time_text};
+pub use column::{Column, ColumnError, Reader, Row};
 pub use list::{RunLine, run_lines, stages_by_run};
 pub use sort::{SORT_COLUMNS, Sort, UnknownColumn};
+pub use stage_columns::{ColumnType, STAGE_COLUMNS, StageColumn, StageRow};
 
 /// The id of a run, and the name of its workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +75,8 @@ columns! {
         pub server: String,
         pub client_host: Option<String>,
         pub riops_version: Option<String>,
-        pub sessions: u32,
+        /// Absent for an imported run whose sessions are unknown.
+        pub sessions: Option<u32>,
         /// Transactions per second that were requested; absent for a closed loop.
         pub rate_per_s: Option<f64>,
         /// Percentage of rows or transactions that are updates, if the workload has this parameter.
@@ -136,16 +139,16 @@ columns! {
         pub kind: String,
         pub started_at: Option<String> as time,
         pub seconds: f64,
-        pub sessions: u32,
+        pub sessions: Option<u32>,
         pub batch: Option<u64>,
         pub update_batch: Option<u64>,
         pub method: Option<String>,
         pub transactions: u64,
-        pub rows: u64,
-        pub statements: u64,
+        pub rows: Option<u64>,
+        pub statements: Option<u64>,
         pub transactions_per_s: f64,
-        pub rows_per_s: f64,
-        pub statements_per_s: f64,
+        pub rows_per_s: Option<f64>,
+        pub statements_per_s: Option<f64>,
         pub service_mean_us: Option<f64>,
         pub service_p50_us: Option<f64>,
         pub service_p95_us: Option<f64>,
@@ -162,8 +165,8 @@ columns! {
         pub response_p9999_us: Option<f64>,
         pub response_max_us: Option<f64>,
         pub response_lower_bound_from: Option<f64>,
-        pub errors: u64,
-        pub retries: u64,
+        pub errors: Option<u64>,
+        pub retries: Option<u64>,
         /// Share of updates that was executed, in percent; only with a mix.
         pub update_percent: Option<f64>,
         /// Share of the blocks found in shared buffers, 0 to 1.

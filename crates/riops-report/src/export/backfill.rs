@@ -9,12 +9,13 @@ use super::super::openmetrics::{
     BACKLOG, Labels, Metric, MetricsText, NODE_TRANSACTIONS, PROBE, RUN, SESSIONS, STATEMENTS,
     TextFormat, quantiles, tag_label,
 };
-use super::table::{Row, after};
+use super::table::{after, stages};
 use riops_model::figure::{COUNTS, ROWS};
 use riops_model::record::{LatencyKind, Point, Queries, QuerySeries, Record};
+use riops_model::summary::StageRow;
 
 pub(super) fn text<'a>(records: &'a [Record]) -> String {
-    let stages: Vec<Series<'a>> = Row::all(records)
+    let stages: Vec<Series<'a>> = stages(records)
         .filter(|row| !row.stage.session_loop.series.is_empty())
         .map(Series::new)
         .collect();
@@ -51,13 +52,13 @@ type Sample = (Labels, f64, Option<Timestamp>);
 
 /// The series of a stage, with its start and labels.
 struct Series<'a> {
-    row: Row<'a>,
+    row: StageRow<'a>,
     start: Timestamp,
     labels: Labels,
 }
 
 impl<'a> Series<'a> {
-    fn new(row: Row<'a>) -> Self {
+    fn new(row: StageRow<'a>) -> Self {
         let record = row.record;
         let mut labels = vec![
             ("run".to_owned(), record.id.to_string()),
@@ -167,7 +168,7 @@ impl<'a> Series<'a> {
 
 /// Returns the start of the stage. Records of earlier releases have only the start of the run: their stages follow one
 /// another.
-fn start(row: &Row<'_>) -> Timestamp {
+fn start(row: &StageRow<'_>) -> Timestamp {
     row.stage.started_at.unwrap_or_else(|| {
         let before = usize::try_from(row.ordinal.saturating_sub(1)).unwrap_or_default();
         let seconds = row.record.stages.iter().take(before).map(|stage| stage.seconds).sum();

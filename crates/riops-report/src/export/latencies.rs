@@ -1,11 +1,12 @@
 //! A row per bucket of the latency histograms of each stage.
 
-use super::table::{ExportError, Row, csv_columns, csv_table};
+use super::table::{ExportError, csv_columns, csv_table, stages};
 use riops_model::record::Record;
+use riops_model::summary::StageRow;
 
 /// A bucket of a histogram.
 struct Bucket<'a> {
-    row: Row<'a>,
+    row: StageRow<'a>,
     kind: &'static str,
     from_us: f64,
     to_us: f64,
@@ -15,7 +16,7 @@ struct Bucket<'a> {
 
 pub(super) fn table<'a>(records: &'a [Record]) -> Result<String, ExportError> {
     let mut buckets = Vec::new();
-    for row in Row::all(records) {
+    for row in stages(records) {
         let session_loop = &row.stage.session_loop;
         let histograms =
             [("service", &session_loop.histogram), ("response", &session_loop.response_histogram)];

@@ -4,29 +4,30 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::table::{Column, ExportError, Row, after, column, csv_columns, csv_table};
+use super::table::{Column, ExportError, after, column, csv_columns, csv_table, stages};
 use riops_model::figure::{
     COUNTS, Count, ERRORS, FAILED, LATE, RECONNECTS, RETRIES, SKIPPED, Statistic, per_second,
 };
 use riops_model::record::{LatencyKind, Point, Record};
+use riops_model::summary::StageRow;
 
 /// A value read at most this long after the end of an interval counts as the value at its end, in seconds.
 const NEAR_S: f64 = 0.05;
 
 /// An interval of a stage.
 struct Interval<'a> {
-    row: Row<'a>,
+    row: StageRow<'a>,
     /// Keys of the counts that are known for the stage. Computed once: a series may have 100,000 intervals.
     known: &'a [&'static str],
     point: &'a Point,
 }
 
 pub(super) fn table(records: &[Record]) -> Result<String, ExportError> {
-    let known = |row: &Row<'_>| -> Vec<&'static str> {
+    let known = |row: &StageRow<'_>| -> Vec<&'static str> {
         let known = COUNTS.iter().filter(|count| count.is_known(row.record, row.stage));
         known.map(|count| count.key).collect()
     };
-    let rows: Vec<_> = Row::all(records).map(|row| (row, known(&row))).collect();
+    let rows: Vec<_> = stages(records).map(|row| (row, known(&row))).collect();
     let intervals = rows.iter().flat_map(|(row, known)| {
         let points = row.stage.session_loop.series.iter();
         points.map(move |point| Interval { row: *row, known, point })

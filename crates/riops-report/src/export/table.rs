@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use csv::{QuoteStyle, Terminator, WriterBuilder};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::words;
 use riops_model::figure::Value;
-use riops_model::record::{HistogramError, Record, StageRecord};
+use riops_model::record::{HistogramError, Record};
+use riops_model::summary::StageRow;
 use riops_model::units::text::lines;
 
 /// Records that cannot be exported.
@@ -36,27 +36,9 @@ pub enum ExportError {
     },
 }
 
-/// A stage and its number, from 1.
-#[derive(Clone, Copy)]
-pub(super) struct Row<'a> {
-    pub(super) record: &'a Record,
-    pub(super) ordinal: u64,
-    pub(super) stage: &'a StageRecord,
-}
-
-impl<'a> Row<'a> {
-    pub(super) fn all(records: &'a [Record]) -> impl Iterator<Item = Self> {
-        records.iter().flat_map(|record| {
-            let stages = (1..).zip(&record.stages);
-            stages.map(move |(ordinal, stage)| Self { record, ordinal, stage })
-        })
-    }
-
-    /// Whether the stage has rows: its workload has, and it is not a statement that returned none.
-    pub(super) fn has_rows(&self) -> bool {
-        let is_without = self.stage.is_timed() && self.stage.rows == 0;
-        words::for_work(&self.record.plan.work).measure().has_rows && !is_without
-    }
+/// Returns the stages of all runs.
+pub(super) fn stages<'a>(records: &'a [Record]) -> impl Iterator<Item = StageRow<'a>> {
+    records.iter().flat_map(StageRow::of_record)
 }
 
 /// Returns the time this number of seconds after the start of a stage.

@@ -110,10 +110,8 @@ static COLUMNS: [RunColumn; 23] = [
         line.run.distribution.clone().unwrap_or_default().into()
     }),
     RunColumn::new("sessions", "sessions", Setup, |line| {
-        match line.stage.map_or(line.run.sessions, |stage| stage.sessions) {
-            0 => "".into(),
-            sessions => sessions.to_string().into(),
-        }
+        let sessions = line.stage.map_or(line.run.sessions, |stage| stage.sessions);
+        sessions.map(|sessions| sessions.to_string()).unwrap_or_default().into()
     })
     .with_numbers(),
     RunColumn::new("rate", "rate_per_s", Setup, |line| {
@@ -126,7 +124,7 @@ static COLUMNS: [RunColumn; 23] = [
     })
     .with_numbers(),
     RunColumn::new("errors", "errors", Measured, |line| {
-        let errors = line.stage.map_or(line.run.errors, |stage| Some(stage.errors));
+        let errors = line.stage.map_or(line.run.errors, |stage| stage.errors);
         errors.filter(|&errors| errors > 0).map(count).unwrap_or_default().into()
     })
     .with_numbers(),
@@ -292,7 +290,7 @@ mod tests {
             server: "PostgreSQL 18".to_owned(),
             status: "done".to_owned(),
             valid: true,
-            sessions: 2,
+            sessions: Some(2),
             stages: 1,
             rows_per_s: Some(1e6),
             transactions_per_s: Some(1e3),
@@ -311,7 +309,7 @@ mod tests {
         StageSummary {
             run_id: run.id.clone(),
             name: name.to_owned(),
-            rows_per_s,
+            rows_per_s: Some(rows_per_s),
             ..StageSummary::default()
         }
     }

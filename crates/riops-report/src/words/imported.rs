@@ -2,7 +2,7 @@
 
 use crate::document::Document;
 use crate::imported::tool;
-use crate::words::{Measure, Words};
+use crate::words::Words;
 use riops_model::figure::Summary;
 use riops_model::plan::ImportedRun;
 use riops_model::record::Record;
@@ -31,9 +31,8 @@ impl Words for ImportedRun {
         Some(joined(counts.into_iter().chain([time]).flatten(), ", "))
     }
 
-    fn measure(&self) -> Measure {
-        let name = if self.counts_rows { "RIOPS" } else { "TPS" };
-        Measure { has_rows: self.counts_rows, ..Measure::new(name, !self.counts_rows) }
+    fn measure_name(&self) -> &'static str {
+        if self.counts_rows { "RIOPS" } else { "TPS" }
     }
 
     fn totals(&self, document: &mut Document, _: &Summary<'_>) {

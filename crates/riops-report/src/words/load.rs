@@ -3,7 +3,7 @@
 use crate::document::{Document, Hint};
 use crate::words::common::{Counted, ysql_bench};
 use crate::words::next::Commands;
-use crate::words::{DatasetWords, Measure, Words};
+use crate::words::{DatasetWords, Words};
 use riops_model::figure::Summary;
 use riops_model::plan::{Contents, LoadDataset, LoadRun, Method, Spec as _};
 use riops_model::record::{Record, StageRecord};
@@ -29,8 +29,8 @@ impl Words for LoadRun {
         Some(summary.setup())
     }
 
-    fn measure(&self) -> Measure {
-        Measure::new("load", false)
+    fn measure_name(&self) -> &'static str {
+        "load"
     }
 
     fn totals(&self, document: &mut Document, summary: &Summary<'_>) {

@@ -5,6 +5,7 @@ use crate::imported::reported_latency;
 use crate::latency::{latency_cell, latency_text};
 use crate::table::{ABSENT, Cell, Table, number_column, text_column};
 use riops_model::figure::{Statistic, Summary};
+use riops_model::plan::Traits;
 use riops_model::record::{LoopRecord, Record, StageKind, StageRecord};
 use riops_model::units::format::{count, duration_us, joined, number_of, rate};
 
@@ -21,8 +22,9 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    pub(super) fn new(name: &'static str, counts_transactions: bool) -> Self {
-        Self { name, counts_transactions, has_rows: true }
+    pub(super) fn new(name: &'static str, traits: &Traits) -> Self {
+        let counts_transactions = traits.counts_transactions;
+        Self { name, counts_transactions, has_rows: !traits.has_no_rows }
     }
 
     /// The unit of the rate.

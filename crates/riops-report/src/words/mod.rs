@@ -51,9 +51,14 @@ pub(super) trait Words: Spec {
         expected.to_owned()
     }
 
+    /// The name of the main result.
+    fn measure_name(&self) -> &'static str {
+        "RIOPS"
+    }
+
     /// The main result.
     fn measure(&self) -> Measure {
-        Measure::new("RIOPS", self.traits().counts_transactions)
+        Measure::new(self.measure_name(), &self.traits())
     }
 
     /// Returns the main result as one figure: the result of the best stage, if there are several.

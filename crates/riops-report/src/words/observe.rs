@@ -2,8 +2,8 @@
 
 use crate::document::{Document, Headline, Hint};
 use crate::interval::seconds;
+use crate::words::Words;
 use crate::words::next::Commands;
-use crate::words::{Measure, Words};
 use riops_model::figure::Summary;
 use riops_model::plan::{ObserveRun, Plan};
 use riops_model::record::{Point, Record, StageRecord};
@@ -25,8 +25,8 @@ impl Words for ObserveRun {
         Some("riops generated no load and verified nothing".to_owned())
     }
 
-    fn measure(&self) -> Measure {
-        Measure { has_rows: false, ..Measure::new("observe", true) }
+    fn measure_name(&self) -> &'static str {
+        "observe"
     }
 
     fn best(&self, record: &Record) -> Headline {

@@ -5,7 +5,7 @@ use crate::latency::latency_named;
 use crate::sysbench::{latency, percentile_name};
 use crate::words::common::keys_text;
 use crate::words::next::Commands;
-use crate::words::{DatasetWords, Measure, Words};
+use crate::words::{DatasetWords, Words};
 use riops_model::figure::Summary;
 use riops_model::plan::{OltpDataset, OltpRun, OltpTest};
 use riops_model::record::{Fairness, Record};
@@ -35,8 +35,8 @@ impl Words for OltpRun {
         text
     }
 
-    fn measure(&self) -> Measure {
-        Measure::new("TPS", true)
+    fn measure_name(&self) -> &'static str {
+        "TPS"
     }
 
     fn contention(&self, document: &mut Document, summary: &Summary<'_>) {

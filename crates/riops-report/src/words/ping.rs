@@ -1,8 +1,8 @@
 //! Reporting of `ping`.
 
 use crate::document::Hint;
+use crate::words::Words;
 use crate::words::next::Commands;
-use crate::words::{Measure, Words};
 use riops_model::plan::ping::{PingRun, PingStatement};
 use riops_model::record::StageRecord;
 
@@ -16,8 +16,8 @@ impl Words for PingRun {
         .to_owned()
     }
 
-    fn measure(&self) -> Measure {
-        Measure { has_rows: false, ..Measure::new("ping", true) }
+    fn measure_name(&self) -> &'static str {
+        "ping"
     }
 
     fn latency_of(&self, _: &StageRecord) -> String {

@@ -4,7 +4,7 @@ use crate::document::{Document, Hint};
 use crate::latency::latency_cell;
 use crate::table::{Table, number_column, text_column};
 use crate::words::next::Commands;
-use crate::words::{DatasetWords, Measure, Words};
+use crate::words::{DatasetWords, Words};
 use riops_model::figure::Summary;
 use riops_model::plan::Protocol;
 use riops_model::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun};
@@ -35,8 +35,8 @@ impl Words for ScriptRun {
         joined(expected.lines().map(str::trim), ", ")
     }
 
-    fn measure(&self) -> Measure {
-        Measure::new("TPS", true)
+    fn measure_name(&self) -> &'static str {
+        "TPS"
     }
 
     fn totals(&self, document: &mut Document, summary: &Summary<'_>) {

@@ -1,6 +1,7 @@
 //! The rows of the tables, derived from a record.
 //!
-//! A column is one line here, one in `sql/store/schema.sql`, and one in docs/reference/store.md.
+//! A column of a stage is an entry of `STAGE_COLUMNS`. Any other one is one line here, one in `sql/store/schema.sql`, and one in
+//! docs/reference/store.md.
 
 use super::backend::Session;
 use super::error::StoreError;
@@ -10,7 +11,7 @@ use crate::record::{
     AccessRecord, Check, DiskLimit, ErrorEntry, LatencyKind, LatencySummary, Note, OperationRecord,
     Point, Record, StageRecord,
 };
-use crate::summary::time_text;
+use crate::summary::{STAGE_COLUMNS, StageRow};
 use crate::units::percent;
 
 /// The tables with rows for one run, besides `runs` and `records`.
@@ -32,9 +33,9 @@ pub(super) fn insert(
 fn insert_derived(session: &mut dyn Session, id: &str, record: &Record) -> Result<(), StoreError> {
     let (mut stages, mut operations, mut series, mut errors) =
         <(Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
-    for (position, stage_record) in (1..).zip(&record.stages) {
-        let of_loop = &stage_record.session_loop;
-        stages.push(stage(id, position, stage_record));
+    for row in StageRow::of_record(record) {
+        let (position, of_loop) = (row.ordinal, &row.stage.session_loop);
+        stages.push(stage(id, &row));
         operations.extend(of_loop.operations.iter().map(|entry| operation(id, position, entry)));
         series.extend((1..).zip(&of_loop.series).map(|(at, entry)| point(id, position, at, entry)));
         errors.extend(of_loop.errors.iter().map(|entry| error(id, position, entry)));
@@ -112,7 +113,7 @@ fn run(id: &str, record: &Record) -> Fields {
     let warnings: Vec<_> = verdict.warnings.iter().map(crate::record::Warning::labeled).collect();
     let mut row = fields! {
         id: id,
-        started_at: time_text(record.started_at),
+        started_at: record.started_at,
         workload: &record.workload,
         title: title(record),
         label: &record.label,
@@ -135,6 +136,7 @@ fn run(id: &str, record: &Record) -> Fields {
         rate_per_s: record.plan.schedule.per_s(),
         update_percent: traits.update_percent.map(f64::from),
         distribution: traits.distribution.map(|distribution| distribution.to_string()),
+        sessions: Some(record.plan.sessions).filter(|sessions| *sessions > 0),
         stages: record.stages.len(),
         seconds: record.stages.iter().map(|stage| stage.seconds).sum::<f64>(),
         stage: stage.map(|stage| &stage.name),
@@ -151,7 +153,7 @@ fn run(id: &str, record: &Record) -> Fields {
         p99_us: if mean.is_some() { response(99.0) } else { service(99.0) },
         errors: record.stages.iter().map(|stage| stage.session_loop.error_count()).sum::<u64>(),
         retries: record.stages.iter().map(|stage| stage.session_loop.retries).sum::<u64>();
-        record.plan => { sessions, workers }
+        record.plan => { workers }
     };
     row.extend(optional_fields! { session_loop => { batch, method } });
     row
@@ -201,39 +203,9 @@ fn both_latencies(
     latencies(service, LatencyKind::Service).chain(latencies(response, LatencyKind::Response))
 }
 
-fn stage(id: &str, position: u64, stage: &StageRecord) -> Fields {
-    let session_loop = &stage.session_loop;
-    let io = stage.io.as_ref();
-    let device = io.and_then(|io| io.device.as_ref());
-    let client = stage.client_cpu.as_ref();
-    let mut row = fields! {
-        run_id: id,
-        position: position,
-        started_at: stage.started_at.map(time_text),
-        errors: session_loop.error_count(),
-        late: session_loop.late.and_then(|late| late.transactions),
-        skipped: session_loop.late.map(|late| late.skipped),
-        update_percent: session_loop.mix.as_ref().filter(|mix| mix.operation == "update").map(|mix| mix.executed_percent),
-        device: device.map(|device| &device.name),
-        device_reads_per_s: device.map(|device| device.reads_per_s),
-        device_writes_per_s: device.map(|device| device.writes_per_s),
-        device_read_mb_s: device.map(|device| device.read_mb_s),
-        device_write_mb_s: device.map(|device| device.write_mb_s),
-        device_busy_share: device.map(|device| device.busy_share),
-        client_cpu_s: client.map(|client| client.seconds),
-        client_share: client.map(|client| client.share_of_client),
-        client_limited: client.map(|client| client.limited),
-        kind: stage.kind.as_str();
-        stage => { name, seconds, sessions, transactions, rows, statements, server_cpu_s },
-        stage.throughput => { transactions_per_s, rows_per_s, statements_per_s },
-        session_loop => { batch, update_batch, method, retries, reconnects }
-    };
-    let sources = io.and_then(|io| io.sources);
-    row.extend(optional_fields! { session_loop.outcomes => { failed, unknown } });
-    row.extend(optional_fields! { sources => { buffers_share, page_cache_share, device_share } });
-    row.extend(optional_fields! { io => { liops, piops, hit_ratio, blocks_per_row, wal_mb_s } });
-    row.extend(both_latencies(session_loop.service_us.as_ref(), session_loop.response_us.as_ref()));
-    row
+fn stage(id: &str, row: &StageRow<'_>) -> Fields {
+    let columns = STAGE_COLUMNS.iter().map(|column| (&*column.name, column.value(row)));
+    [("run_id", id.into())].into_iter().chain(columns).collect()
 }
 
 fn operation(id: &str, stage: u64, operation: &OperationRecord) -> Fields {

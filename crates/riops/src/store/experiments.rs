@@ -11,7 +11,7 @@ use super::shared::{EditNotes, Store};
 use super::value::fields;
 use crate::figure::Value;
 use crate::record::{ExperimentId, Note};
-use crate::summary::{ExperimentSummary, Reader, time_text};
+use crate::summary::{ExperimentSummary, Reader};
 
 const DELETE: &str = include_str!("../../sql/store/experiment_delete.sql");
 const EXPERIMENT: &str = include_str!("../../sql/store/experiment.sql");
@@ -75,7 +75,7 @@ impl Store {
     pub fn update_experiment(&self, id: &str, state: &ExperimentState) -> Result<(), StoreError> {
         let parameters = [
             id.into(),
-            Value::from(state.finished_at.map(time_text)),
+            Value::from(state.finished_at),
             state.failures.as_str().into(),
             Value::from(state.environment.as_deref()),
         ];
@@ -194,8 +194,8 @@ fn insert(session: &mut dyn Session, experiment: &StoredExperiment) -> Result<()
         id: &**id,
         name: name,
         kind: kind,
-        created_at: time_text(*created_at),
-        finished_at: state.finished_at.map(time_text),
+        created_at: created_at,
+        finished_at: state.finished_at,
         definition: definition;
         state => { failures, environment }
     };

@@ -3,11 +3,12 @@
 
 use super::backend::{Access, Backend, Session, transact};
 use super::error::StoreError;
+use crate::summary::{ColumnType, STAGE_COLUMNS};
 
 const SCHEMA: &str = include_str!("../../sql/store/schema.sql");
 
 /// The version of the tables. Stores of earlier versions exist from the time before the first release.
-pub(super) const VERSION: usize = 11;
+pub(super) const VERSION: usize = 12;
 
 /// Creates the tables, if the store is new.
 pub(super) fn create(backend: &dyn Backend) -> Result<(), StoreError> {
@@ -20,9 +21,30 @@ pub(super) fn create(backend: &dyn Backend) -> Result<(), StoreError> {
         if is_current(backend, session.version()?)? {
             return Ok(());
         }
-        session.script(&session.dialect().fill(SCHEMA))?;
+        session.script(&session.dialect().fill(&script()))?;
         session.set_version(VERSION)
     })
+}
+
+/// Returns the statements, with the columns of stages.
+fn script() -> String {
+    let declared = |name: &str, column_type| {
+        let type_name = match column_type {
+            ColumnType::Text => "text",
+            ColumnType::Integer => "{integer}",
+            ColumnType::Real => "{real}",
+            ColumnType::Boolean => "{boolean}",
+            ColumnType::Time => "{time}",
+        };
+        format!("  {name} {type_name},\n")
+    };
+    let columns = STAGE_COLUMNS.iter();
+    let declared = columns.clone().map(|column| declared(&column.name, column.column_type));
+    let joined =
+        columns.map(|column| format!("stages.{} as {}", column.name, column.joined_name()));
+    SCHEMA
+        .replace("{stage_columns}", &declared.collect::<String>())
+        .replace("{joined_stage_columns}", &joined.collect::<Vec<_>>().join(", "))
 }
 
 /// Fails if the store has another version: a newer riops may have changed it since it was opened.

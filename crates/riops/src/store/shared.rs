@@ -14,7 +14,7 @@ use super::postgresql::Postgresql;
 use super::schema::{create, require_current};
 use super::sqlite::Sqlite;
 use crate::summary::Sort;
-use crate::summary::{Reader, Row, RunKey, RunSummary, StageSummary, time_text};
+use crate::summary::{Reader, Row, RunKey, RunSummary, StageSummary};
 
 use crate::figure::Value;
 use crate::host::Interrupt;
@@ -231,7 +231,7 @@ impl Store {
         limit: u32,
         offset: usize,
     ) -> (String, Vec<Value>) {
-        let time = |time: Option<jiff::Timestamp>| Value::from(time.map(time_text));
+        let time = |time: Option<jiff::Timestamp>| Value::from(time);
         let mut parameters = vec![
             Value::from(filter.workload.clone()),
             Value::from(filter.label.clone()),
@@ -519,7 +519,7 @@ impl Store {
         self.write(|session| {
             session.query(DELETE_DISK_LIMIT, &key)?;
             let [host, device, identity] = key.clone();
-            let key = [host, device, identity, time_text(limit.measured_at).into()];
+            let key = [host, device, identity, limit.measured_at.into()];
             let row = derive::device_limit(key, Some(limit), json.clone());
             session.insert("device_limits", &[row])
         })

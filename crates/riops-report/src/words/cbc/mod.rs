@@ -9,7 +9,7 @@ use crate::table::Table;
 use crate::words::next::Commands;
 use crate::words::{DatasetWords, Measure, Words};
 use riops_model::figure::Summary;
-use riops_model::plan::{CbcDataset, CbcRun, CbcStep};
+use riops_model::plan::{CbcDataset, CbcRun, CbcStep, Spec};
 use riops_model::record::{ErrorEntry, Record, StageRecord, Status};
 use riops_model::units::format::{bytes_text, count, duration_us, joined, percent};
 use validation::Uncached;
@@ -37,7 +37,7 @@ impl Words for CbcRun {
     }
 
     fn measure(&self) -> Measure {
-        Measure::new("SELECTs", true)
+        Measure { counts_transactions: true, ..Measure::new("SELECTs", &self.traits()) }
     }
 
     fn best(&self, record: &Record) -> Headline {
