@@ -59,7 +59,10 @@ impl Given {
                 Some("restore") => [&self.server, ""],
                 _ => [&self.embedded_home, ""],
             },
-            (Some("riops"), Some("runs" | "report" | "compare" | "serve")) => ["", &self.store],
+            (
+                Some("riops"),
+                Some("runs" | "report" | "compare" | "serve" | "experiments" | "last"),
+            ) => ["", &self.store],
             _ => [""; 2],
         }
     }

@@ -117,6 +117,11 @@ impl Outputs {
         Ok(Self { detail, ..Self::open(&options.outputs, Some("text"), ui)? })
     }
 
+    /// The options that select the store, as text for a shell.
+    pub(crate) fn store_options(&self) -> &'static str {
+        &self.ui.given().store
+    }
+
     /// Prints and writes the result, which `render` returns in a form for these lines: each form, whatever happens to the
     /// others.
     ///

@@ -250,8 +250,15 @@ fn error_form(line: &CommandLine, values: &Values) -> ErrorForm {
 }
 
 /// Short options of pgbench that riops has under their long names only.
-const SHORT_IN_PGBENCH: [(&str, &str); 3] =
-    [("R", "rate"), ("L", "latency-limit"), ("M", "protocol")];
+const SHORT_IN_PGBENCH: [(&str, &str); 7] = [
+    ("R", "rate"),
+    ("L", "latency-limit"),
+    ("M", "protocol"),
+    ("T", "duration"),
+    ("P", "interval"),
+    ("s", "scale"),
+    ("D", "define"),
+];
 
 /// Replaces clap's suggestion for an unknown option, and suggests `run` for a workload. clap also suggests options whose names
 /// have little in common with what was typed.

@@ -18,6 +18,9 @@ const TEXT_LINES_MAX: usize = 3;
 /// Texts of a label.
 const TEXTS_MAX: usize = 3;
 
+/// The purpose of a next command that shows all facts.
+pub(crate) const EVERYTHING: &str = "everything";
+
 /// Conclusions that an answer shows, the most important first.
 const CONCLUSIONS: [&str; 19] = [
     "best",
@@ -107,13 +110,18 @@ pub(crate) fn shortened_answer(answer: &Document, lines: Lines) -> String {
             kept.push_line(own, shortened(text, room), *tone);
         }
     }
+    let is_command = |block: &mut Block| matches!(block, Block::Commands { .. });
+    let next = kept.blocks.pop_if(is_command);
+    // The next command shows what does not fit.
+    let is_rest_shown = matches!(&next, Some(Block::Commands { commands, .. })
+        if commands.iter().any(|hint| hint.purpose == EVERYTHING));
     let counted_lines = |document: &Document| {
         let is_counted = |block: &&Block| !matches!(block, Block::Table(table) if table.has_cells);
-        let blocks = document.blocks.iter().filter(is_counted).cloned().collect();
+        let blocks = document.blocks.iter().chain(&next).filter(is_counted).cloned().collect();
         text(&Document { blocks }, lines).lines().count()
     };
     let free = |kept: &Document, more: u64| {
-        LINES_MAX.checked_sub(counted_lines(kept) + usize::from(more > 0))
+        LINES_MAX.checked_sub(counted_lines(kept) + usize::from(more > 0 && !is_rest_shown))
     };
     while free(&kept, more).is_none()
         && let Some(Block::Line { label, text, tone }) =
@@ -129,9 +137,10 @@ pub(crate) fn shortened_answer(answer: &Document, lines: Lines) -> String {
         }
         more += 1;
     }
-    if more > 0 {
+    if more > 0 && !is_rest_shown {
         kept.line("more", format!("{}: --details", number_of(more, "fact")));
     }
+    kept.blocks.extend(next);
     text(&kept, lines)
 }
 

@@ -216,6 +216,14 @@ impl Document {
         self.blocks.push(Block::Commands { label: label.to_owned(), commands });
     }
 
+    pub(super) fn add_to_commands(&mut self, options: &str) {
+        for block in &mut self.blocks {
+            if let Block::Commands { commands, .. } = block {
+                commands.iter_mut().for_each(|hint| hint.command.push_str(options));
+            }
+        }
+    }
+
     pub(super) fn gap(&mut self) {
         self.blocks.push(Block::Gap);
     }
@@ -331,5 +339,12 @@ pub struct Findings {
 impl Findings {
     pub(super) fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), ..Self::default() }
+    }
+
+    /// Adds the options that select the store, with a leading space, to the commands of the answer.
+    #[must_use]
+    pub fn with_store_options(mut self, options: &str) -> Self {
+        self.answer.add_to_commands(options);
+        self
     }
 }

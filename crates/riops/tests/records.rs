@@ -115,7 +115,7 @@ fn no_line_of_a_stored_record_is_wider_than_the_terminal() {
     for (file, record) in parsed() {
         assert_eq!(too_wide(|width| report::run_text(&record, "somewhere", width)), none, "{file}");
         let (name, records) = ("a", std::slice::from_ref(&record));
-        let repeats = report::repeats_document(records, "repeat=1");
+        let repeats = report::repeats_document(records, "repeat=1", "");
         assert_eq!(too_wide(|width| report::document_text(&repeats, width)), none, "{file}");
         let mut other = record.clone();
         other.id = uuid::Uuid::from_u128(record.id.as_u128() ^ 1);

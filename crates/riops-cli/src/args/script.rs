@@ -88,7 +88,7 @@ fn weighted_builtin(text: &str) -> Result<ScriptSource, String> {
 #[command(next_help_heading = "Workload")]
 struct ScriptNames {
     /// Script; - for standard input (repeatable)
-    #[arg(short, long, value_name = "FILE[@WEIGHT]", value_parser = weighted_file)]
+    #[arg(short, long, alias = "script", value_name = "FILE[@WEIGHT]", value_parser = weighted_file)]
     file: Vec<ScriptSource>,
     /// Script of pgbench: tpcb-like, simple-update or select-only (repeatable) [default: tpcb-like]
     #[arg(short, long, value_name = "NAME[@WEIGHT]", value_parser = weighted_builtin)]

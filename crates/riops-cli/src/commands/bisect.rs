@@ -52,6 +52,7 @@ pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
 /// Prints the result, and what changed with the commit that was found.
 fn show(bisected: &Bisected, outputs: Outputs) -> Result<()> {
     let document = report::bisection(&bisected.view);
+    let store = outputs.store_options();
     outputs.emit(|form, lines| {
         if form == "json" {
             return Ok(Rendered::Data(json_text(&bisected.view)?));
@@ -59,7 +60,7 @@ fn show(bisected: &Bisected, outputs: Outputs) -> Result<()> {
         let mut rendered = findings_in(form, &document, lines)?;
         if let Rendered::Text(text) | Rendered::Data(text) = &mut rendered {
             for study in bisected.cause.iter().rev() {
-                let cause = results::rendered(&experiment::view(study), form, lines)?;
+                let cause = results::rendered(&experiment::view(study), form, lines, store)?;
                 text.insert_str(0, &cause.into_text());
             }
         }

@@ -52,7 +52,7 @@ pub(super) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
     }
     Outputs::open(&outputs, None, ui)?.emit(|form, lines| {
         if let Some(view) = &study {
-            return rendered(view, form, lines);
+            return rendered(view, form, lines, &ui.given().store);
         }
         Ok(match form {
             "png" => Rendered::Images(images(&records)?),

@@ -163,14 +163,15 @@ fn repeat(plan: &Plan, repeats: Repeats, runner: &Runner<'_>) -> Ran {
         })?;
         published.map(|()| record)
     })?;
-    let summary = crate::ui::text(&report::repeats_document(&repeated.records, &repeated.tag));
+    let (records, store) = (&repeated.records, &runner.ui.given().store);
+    let summary = crate::ui::text(&report::repeats_document(records, &repeated.tag, store));
     if is_text {
         crate::ui::print(&summary)?;
     } else {
         runner.ui.lines(summary.trim_end());
     }
     let is_interrupted = runner.ui.interrupt.is_requested();
-    let code = if is_interrupted { INTERRUPTED } else { worst_exit_code(&repeated.records) };
+    let code = if is_interrupted { INTERRUPTED } else { worst_exit_code(records) };
     Ok((ExitCode::from(code), repeated.records.pop()))
 }
 

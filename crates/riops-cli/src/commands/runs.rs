@@ -78,7 +78,8 @@ pub(super) fn last(options: &LastOptions, ui: Ui) -> Result<ExitCode> {
         && let Some(name) = record.tags.get(REPEAT_TAG)
     {
         let tag = format!("{REPEAT_TAG}={name}");
-        let document = report::repeats_document(&store.records(&store.select_keys(&tag)?)?, &tag);
+        let records = store.records(&store.select_keys(&tag)?)?;
+        let document = report::repeats_document(&records, &tag, &ui.given().store);
         return crate::ui::print_done(crate::ui::text(&document).trim_start_matches('\n'));
     }
     let stored = format!("{} in {}", record.id, store.location());

@@ -12,19 +12,28 @@ use crate::output::Outputs;
 /// Prints and writes the results. Without any, there is no text.
 pub(crate) fn show(study: &Study, outputs: Outputs) -> Result<()> {
     let view = experiment::view(study);
+    let store = outputs.store_options();
     outputs.emit(|form, lines| match form {
         "text" if study.finished.is_empty() => Ok(Rendered::Text(String::new())),
-        form => rendered(&view, form, lines),
+        form => rendered(&view, form, lines, store),
     })
 }
 
 /// The results in a form.
-pub(crate) fn rendered(view: &StudyView, form: &str, lines: Lines) -> Result<Rendered> {
+pub(crate) fn rendered(
+    view: &StudyView,
+    form: &str,
+    lines: Lines,
+    store_options: &str,
+) -> Result<Rendered> {
     Ok(match form {
         "json" => Rendered::Data(json_text(view)?),
         "csv" => Rendered::Data(experiment::csv(view)?),
         "png" => Rendered::Images(experiment::png(view)?),
-        form => findings_in(form, &experiment::experiment(view), lines)?,
+        form => {
+            let findings = experiment::experiment(view).with_store_options(store_options);
+            findings_in(form, &findings, lines)?
+        }
     })
 }
 

@@ -436,6 +436,11 @@ pub trait Generator: Send {
 
     /// Processes an error of the server in an attempt, which is repeated or not.
     fn failed(&mut self, _tx: &Transaction, _error: &ServerError, _is_repeated: bool) {}
+
+    /// Returns where the statements are that were sent last, for the error that ends the run: `script.sql:2`.
+    fn place(&self, _tx: &Transaction) -> Option<String> {
+        None
+    }
 }
 
 /// Replaces `{name}` in the text of an SQL file by its value and removes comment lines.

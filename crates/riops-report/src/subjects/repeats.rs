@@ -8,8 +8,9 @@ use crate::sections::stage_prefix;
 use crate::setup::badge;
 use crate::subjects::run::threshold_text;
 use crate::table::{Cell, Table, number_column, text_column};
+use crate::words;
 use riops_model::comparison::{FigureValues, group_figures};
-use riops_model::figure::Figure;
+use riops_model::figure::{Figure, Summary};
 use riops_model::record::{Record, Status};
 use riops_model::stats::summary;
 use riops_model::units::format::{joined, number_of, rate, short_id};
@@ -49,13 +50,25 @@ pub fn repeat_line(record: &Record, repetition: Repetition, extras: &Extras<'_>)
     wrapped(&one_line(&text), 4, extras.lines.columns) + "\n"
 }
 
-/// The summary of repeated runs. `selection` is the tag that selects them in other commands.
-pub fn repeats_document(records: &[Record], selection: &str) -> Document {
+/// The summary of repeated runs. `selection` is the tag that selects them in other commands, `store_options` are the options that
+/// select the store, with a leading space.
+pub fn repeats_document(records: &[Record], selection: &str, store_options: &str) -> Document {
     let is_usable = |record: &&Record| record.status == Status::Done && record.verdict.valid;
     let usable: Vec<&Record> = records.iter().filter(is_usable).collect();
     let mut document = Document::default();
     document.gap();
-    document.title(format!("{} of {}", number_of(usable.len() as u64, "valid run"), records.len()));
+    let count = format!("{} of {}", number_of(usable.len() as u64, "valid run"), records.len());
+    let first = usable.first().copied().or(records.first());
+    let title = first.and_then(|record| {
+        let target = Summary::first_stage(record)?.target();
+        Some(format!("{} · {target}", words::for_work(&record.plan.work).report_title(record)))
+    });
+    document.title(joined(title.into_iter().chain([count]), " · "));
+    if let Some(record) = first {
+        let words = words::for_work(&record.plan.work);
+        let setup = Summary::first_stage(record).and_then(|summary| words.setup(&summary));
+        document.line("workload", joined([words.work()].into_iter().chain(setup), " · "));
+    }
     document.gap();
     for (stage, figures) in group_figures(&usable) {
         document.table(table(stage.as_deref().unwrap_or("figures"), &figures));
@@ -78,6 +91,7 @@ pub fn repeats_document(records: &[Record], selection: &str) -> Document {
         Hint::new(format!("riops compare {selection} OTHER"), "with another run, label or tag"),
     ];
     document.commands("try next", hints);
+    document.add_to_commands(store_options);
     document
 }
 
@@ -124,7 +138,8 @@ mod tests {
             ended_run: false,
         });
         assert!(line(&record).contains(" · valid, breached · 456789ab"), "{}", line(&record));
-        let text = document_text(&repeats_document(&[example_record(), record], "repeat=1"), 200);
+        let text =
+            document_text(&repeats_document(&[example_record(), record], "repeat=1", ""), 200);
         let expected = "threshold    run 456789ab BREACHED: tps>700 (measured 612)";
         assert_eq!(text.matches(expected).count(), 1, "{text}");
     }
@@ -140,8 +155,12 @@ mod tests {
                 record
             })
             .collect();
-        let text = document_text(&repeats_document(&records, "repeat=1"), 200);
+        let text = document_text(&repeats_document(&records, "repeat=1", " --store s"), 200);
         let p99 = text.lines().find(|line| line.trim_start().starts_with("p99  ")).unwrap();
         assert!(p99.contains("0.00 µs to 1.51 ms"), "{text}");
+        let title =
+            "riops run rows · PostgreSQL 18.6 (embedded), database postgres · 3 valid runs of 3\n";
+        assert!(text.starts_with(&format!("\n{title}  workload     ")), "{text}");
+        assert!(text.contains("try next     riops runs list --tag repeat=1 --store s  "), "{text}");
     }
 }

@@ -93,6 +93,7 @@ impl<C: Clock> Worker<C> {
             self.lose_in_flight(index, now);
             return self.end(index, now);
         }
+        let error = if stop { session.placed(&flight, error) } else { error };
         self.lose(index, flight, unknown, now);
         if stop {
             self.fail(index, SessionError::Server(error), now);

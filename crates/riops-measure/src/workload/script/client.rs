@@ -564,6 +564,11 @@ impl Generator for Client {
         }
     }
 
+    fn place(&self, tx: &Transaction) -> Option<String> {
+        let command = self.program.command_in_script(self.state.script, tx);
+        self.program.place(Position { script: self.state.script, command })
+    }
+
     fn notes_executions(&self) -> bool {
         self.state.noted.is_some()
     }

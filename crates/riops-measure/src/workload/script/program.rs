@@ -289,16 +289,20 @@ impl Program {
         self.scripts.iter().enumerate().flat_map(of_script).collect()
     }
 
+    /// Returns the script and the line of a command.
+    pub(super) fn place(&self, position: Position) -> Option<String> {
+        let script = &self.scripts.get(position.script)?.script;
+        let line = script.commands.get(position.command).map_or(0, |command| command.line);
+        Some(format!("{}:{line}", script.name))
+    }
+
     /// Returns an error of a script, with the line of the command.
     #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
     pub(super) fn failure(&self, position: Position, error: &ScriptError) -> Box<ServerError> {
-        let script = self.scripts.get(position.script).map(|script| &script.script);
-        let place = script.map_or_else(String::new, |script| {
-            let line = script.commands.get(position.command).map_or(0, |command| command.line);
-            // The end of the script has no line.
-            let is_end = matches!(error, ScriptError::State(text) if text.starts_with("end of"));
-            if is_end { String::new() } else { format!("{}:{line}: ", script.name) }
-        });
+        // The end of the script has no line.
+        let is_end = matches!(error, ScriptError::State(text) if text.starts_with("end of"));
+        let place = self.place(position).filter(|_| !is_end);
+        let place = place.map_or_else(String::new, |place| format!("{place}: "));
         Box::new(ServerError {
             severity: String::new(),
             sqlstate: SqlState::parse(error.sqlstate()),

@@ -102,7 +102,11 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
     }
     document.known("test", view.ab.as_ref().map(test_text).unwrap_or_default());
     if let Some(word) = view.common_bottleneck() {
-        let scope = if view.cells.len() > 1 { ", in all cells" } else { "" };
+        let scope = match (view.kind, view.cells.len()) {
+            (_, 0 | 1) => "",
+            (StudyKind::Ab, _) => ", in both variants",
+            _ => ", in all cells",
+        };
         document.line("bottleneck", format!("{word}{scope}"));
     }
     document.lines("not usable", failures(view));

@@ -20,9 +20,9 @@ pub use csv::csv;
 
 use self::cells::{short_name, with_interval};
 use super::comparison_charts;
-use crate::answer::add_conclusions;
+use crate::answer::{EVERYTHING, add_conclusions};
 use crate::chart::Chart;
-use crate::document::{Badge, Document, Findings, Headline, Tone};
+use crate::document::{Badge, Document, Findings, Headline, Hint, Tone};
 use crate::effect::{change_text, leveled_interval, outcome_text};
 use crate::form::Image;
 use crate::render::png::{DrawingError, chart_png};
@@ -86,6 +86,8 @@ fn answer(view: &StudyView, conclusion: &Document) -> Document {
     }
     answer.gap();
     add_conclusions(&mut answer, conclusion);
+    let show = format!("riops experiments show {}", short_id(&view.id));
+    answer.commands("try next", vec![Hint::new(show, EVERYTHING)]);
     answer
 }
 

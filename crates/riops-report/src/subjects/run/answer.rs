@@ -74,6 +74,8 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
     let lines_each = (free / shown.min(unusual.len()).max(1)).clamp(1, NOTE_LINES_MAX);
     let more = unusual.len().saturating_sub(shown);
     let before = answer.blocks.iter().position(is_end).unwrap_or(answer.blocks.len());
+    // The reasons follow the verdict.
+    let mut label = "valid".to_owned();
     let notes = unusual.into_iter().take(shown).enumerate().map(|(position, fact)| {
         let is_last = position + 1 == shown && more > 0;
         let suffix = if is_last { format!(" (and {more} more: --details)") } else { String::new() };
@@ -82,15 +84,17 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
         let room = room.saturating_sub(suffix.chars().count() + wrapped);
         let text = whole_clauses(&fact.text, room).unwrap_or_else(|| shortened(&fact.text, room));
         let text = text + &suffix;
-        Block::Line { label: fact.label, text, tone: Some(fact.tone) }
+        let is_continued = std::mem::replace(&mut label, fact.label.clone()) == fact.label;
+        let label = if is_continued { String::new() } else { fact.label };
+        Block::Line { label, text, tone: Some(fact.tone) }
     });
     let notes: Vec<Block> = notes.collect();
     answer.blocks.splice(before..before, notes);
     text(&answer, lines)
 }
 
-/// Marks of a run whose data are right and whose figures are in doubt.
-const DOUBTS: [&str; 4] = ["disturbed", "not steady", "outage", "connections lost"];
+/// Marks of a run whose data are right and whose figures are in doubt, or higher than with commits that are on disk.
+const DOUBTS: [&str; 5] = ["not durable", "disturbed", "not steady", "outage", "connections lost"];
 
 /// Adds to the verdict what makes a valid result less reliable. It keeps its length, or the columns of a line: its first clause
 /// remains.
@@ -104,7 +108,7 @@ fn add_doubts(answer: &mut Document, record: &Record, columns: usize) {
         {
             let room = text.chars().count().max(columns);
             let first = proof.split(", ").next().unwrap_or_default();
-            let texts = [proof, first].map(|proof| format!("yes, but {doubts}: {proof}"));
+            let texts = [proof, first].map(|proof| format!("yes, but {doubts} · {proof}"));
             let doubtful = texts.iter().find(|text| text.chars().count() <= room);
             let doubtful = doubtful.cloned().unwrap_or_else(|| format!("yes, but {doubts}"));
             (*text, *tone) = (doubtful, Some(Tone::Warn));
@@ -327,13 +331,13 @@ mod tests {
         let all = doubtful(100);
         assert!(
             all.ends_with(
-                "disturbed: every statement returned all its rows, and the tables contain them\n"
+                "disturbed · every statement returned all its rows, and the tables contain them\n"
             ),
             "{all}"
         );
         let first = doubtful(20);
         assert!(
-            first.ends_with("yes, but disturbed: every statement returned all its rows\n"),
+            first.ends_with("yes, but disturbed · every statement returned all its rows\n"),
             "{first}"
         );
     }
