@@ -340,3 +340,15 @@ fn lists_and_histories_distinguish_scripts_by_their_texts() {
     let compared = database.riops("compare relative other").expect(0).stdout;
     assert!(compared.contains("script.scripts") && !compared.contains("select 2"), "{compared}");
 }
+
+#[test]
+fn the_error_of_a_statement_has_the_file_and_the_line() {
+    let database = database("script_places");
+    let file = write_script("places", "select 1;\n\nselect 1 / :client_id;\n");
+    for option in ["--file", "--script"] {
+        let line = format!("run script {option} {file} -c 1 --transactions 5 --warmup 0s");
+        let failed = database.riops(&line).expect(1).stdout;
+        let place = "places.sql:3: division by zero (SQLSTATE 22012)";
+        assert!(failed.contains("NO: statement failed: ") && failed.contains(place), "{failed}");
+    }
+}
