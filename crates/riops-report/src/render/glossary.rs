@@ -121,7 +121,7 @@ mod tests {
         assert!(terms.iter().all(|term| !term.example.is_empty()));
         assert_eq!(
             meaning("RIOPS"),
-            Some("rows read or written per second, counted from the replies")
+            Some("rows read or written per second (row I/Os per second), counted from the replies")
         );
         let figure = "a number that riops shows, stores and compares (catalog)";
         assert_eq!(meaning("figure"), Some(figure));

@@ -36,7 +36,13 @@ pub(crate) fn bottleneck(document: &mut Document, summary: &Summary<'_>) {
             "CPU: all processors of this machine; it is not known which processes used them".to_owned()
         }
         Bottleneck::SharedCpu => {
-            "CPU: all processors of this machine, shared by server and client".to_owned()
+            let machine = &summary.record.client.machine;
+            let used = |share: Option<f64>| {
+                share.map_or_else(String::new, |share| format!(" ({})", machine.cpu_text(share)))
+            };
+            let server = used(summary.server_machine_share());
+            let client = used(summary.client_machine_share());
+            format!("CPU: all processors of this machine, shared by server{server} and client{client}")
         }
         Bottleneck::ForeignCpu => {
             let machine = &summary.record.client.machine;

@@ -2,7 +2,7 @@
 
 use crate::document::Hint;
 use riops_model::figure::{Bottleneck, Summary};
-use riops_model::plan::Plan;
+use riops_model::plan::{Plan, Stop};
 use riops_model::record::TimePart;
 
 /// Whether the name of the workload alone describes the run. Its seed, label and tags do not matter.
@@ -19,6 +19,41 @@ fn is_default(plan: &Plan, cpus: u32) -> bool {
     *plan == default && plan.work.is_default()
 }
 
+/// Returns the words of the run, `run` first, if it differs from the defaults only in these options and in its dataset, whose
+/// parameters a run takes from the registry.
+fn common_words(plan: &Plan, cpus: u32) -> Option<Vec<String>> {
+    let default = Plan::default();
+    let common = Plan {
+        sessions: cpus,
+        stop: default.stop,
+        warmup_s: default.warmup_s,
+        schedule: default.schedule.clone(),
+        interval_s: default.interval_s,
+        dataset: default.dataset,
+        prepare: default.prepare,
+        ..plan.clone()
+    };
+    let rate = match &plan.schedule {
+        schedule if *schedule == default.schedule => None,
+        schedule if schedule.is_poisson() || !schedule.steps().is_empty() => return None,
+        schedule => schedule.per_s(),
+    };
+    let stop = match plan.stop {
+        Stop::DurationS(seconds) => format!("--duration={seconds}s"),
+        Stop::Transactions(count) => format!("--transactions={count}"),
+        Stop::Rows(count) => format!("--total-rows={count}"),
+    };
+    let options = [
+        (plan.sessions != cpus).then(|| format!("--sessions={}", plan.sessions)),
+        (plan.stop != default.stop).then_some(stop),
+        (plan.warmup_s != default.warmup_s).then(|| format!("--warmup={}s", plan.warmup_s)),
+        rate.map(|rate| format!("--rate={rate}")),
+    ];
+    let words = ["run".to_owned(), plan.work.traits().name.to_owned()];
+    is_default(&common, cpus)
+        .then(|| words.into_iter().chain(options.into_iter().flatten()).collect())
+}
+
 /// The command line of a run, as far as it is known: the options for its server and its store, and its words.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
@@ -32,12 +67,10 @@ pub(crate) struct Commands<'a> {
     workload: &'a str,
     /// Options of the server: without them, the command would measure another one.
     server: &'a str,
-    /// Options of the run and of its server; `…` stands for options that are unknown here.
-    options: String,
     /// The options that select the store; `None` if the run is not stored.
     store: Option<&'a str>,
     /// The command line of the run without its server, if it is known: `run rows --batch=10`, word by word.
-    words: Option<&'a [String]>,
+    words: Option<Vec<String>>,
 }
 
 impl<'a> Commands<'a> {
@@ -45,15 +78,9 @@ impl<'a> Commands<'a> {
         let Known { server, store, words } = known;
         let record = summary.record;
         let cpus = u32::try_from(record.client.machine.cpus).unwrap_or(u32::MAX);
-        let is_plain = is_default(&record.plan, cpus);
-        let (server, options) = match (server, record.target.embedded) {
-            (Some(server), _) if is_plain => (server, server.to_owned()),
-            (Some(server), _) => (server, format!(" …{server}")),
-            (None, true) if is_plain => ("", String::new()),
-            (None, true) => ("", " …".to_owned()),
-            (None, false) => (" -d …", " …".to_owned()),
-        };
-        Self { workload: &record.workload, server, options, store, words }
+        let server = server.unwrap_or(if record.target.embedded { "" } else { " -d …" });
+        let words = words.map(<[String]>::to_vec).or_else(|| common_words(&record.plan, cpus));
+        Self { workload: &record.workload, server, store, words }
     }
 
     /// The same run with another option, `--name value`.
@@ -71,13 +98,13 @@ impl<'a> Commands<'a> {
     fn saturation(&self) -> Hint {
         let command =
             format!("{} --find-saturation sessions", self.repeated("sweep", "--sessions"));
-        Hint::new(command, "the fewest sessions with this rate")
+        Hint::new(command, "the fewest sessions that reach this rate")
     }
 
     /// The command line of the run with another subcommand, without an option that is replaced.
     fn repeated(&self, subcommand: &str, option: &str) -> String {
         let name = option.split(' ').next().unwrap_or_default();
-        match self.words {
+        match self.words.as_deref() {
             Some([_run, rest @ ..]) => {
                 let is_kept =
                     |word: &&String| name.is_empty() || word.split('=').next() != Some(name);
@@ -85,7 +112,8 @@ impl<'a> Commands<'a> {
                 let store = self.store.unwrap_or_default();
                 format!("riops {subcommand}{}{}{store}", words.collect::<String>(), self.server)
             }
-            _ => format!("riops {subcommand} {}{}", self.workload, self.options),
+            // Options that are unknown here.
+            _ => format!("riops {subcommand} {} …{}", self.workload, self.server),
         }
     }
 
@@ -214,7 +242,12 @@ mod tests {
 
     #[test]
     fn unknown_options_are_an_ellipsis() {
-        let unknown = command(None, |record| record.plan.sessions = 3);
-        assert!(unknown.unwrap().starts_with("riops run rows … -d bench --sessions 12"));
+        let unknown = command(None, |record| record.plan.pipeline = 3);
+        assert!(unknown.unwrap().starts_with("riops run rows … -d bench --sessions "));
+        let known = command(None, |record| {
+            record.plan.sessions = 3;
+            record.plan.stop = Stop::DurationS(5.0);
+        });
+        assert_eq!(known.unwrap(), "riops run rows --duration=5s -d bench --store s --sessions 12");
     }
 }

@@ -65,7 +65,7 @@ impl Words for ScriptRun {
         if self.scripts.iter().all(|script| script.text.is_none()) {
             "every statement returned its row"
         } else {
-            "every statement was acknowledged"
+            "every statement was acknowledged (what they returned is not checked)"
         }
     }
 

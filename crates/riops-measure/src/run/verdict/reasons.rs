@@ -42,17 +42,21 @@ fn ended_sessions(stage: &StageRecord) -> Option<String> {
 /// Returns that the server was not available at the end, and that no transaction ended.
 fn without_success(stage: &StageRecord, traits: &Traits) -> impl Iterator<Item = String> {
     let is_without = stage.transactions == 0;
+    let is_unmeasured = stage.seconds <= 0.0;
     let accepts_none = traits.accepts_no_transactions;
     let has_lost_connections = stage.session_loop.reconnects > 0;
     let is_down = !is_without || has_lost_connections && !accepts_none;
     let reasons = [
         (stage.ended_in_an_outage() && is_down)
             .then_some("the server was not available at the end of the measurement"),
-        (is_without && !accepts_none).then_some("no transaction ended within the measurement"),
+        (is_without && !accepts_none && !is_unmeasured)
+            .then_some("no transaction ended within the measurement"),
+        (is_without && !accepts_none && is_unmeasured)
+            .then_some("the run ended during the warm-up"),
     ];
     let drained = stage.session_loop.drained;
     let in_flight = match drained.transactions + drained.lost {
-        count if count > 0 && is_without => {
+        count if count > 0 && is_without && !is_unmeasured => {
             format!("; {} in flight at its end", units::count(count))
         }
         _ => String::new(),
@@ -179,16 +183,17 @@ mod tests {
     #[test]
     fn a_run_without_an_answer_is_not_valid_and_shows_what_was_in_flight() {
         let ping = riops_model::plan::WorkPlan::default_of("ping").unwrap().traits();
-        let reasons = |transactions, lost| {
-            let mut stage = StageRecord::default();
+        let reasons = |seconds, transactions, lost| {
+            let mut stage = StageRecord { seconds, ..StageRecord::default() };
             stage.session_loop.drained = DrainedRecord { transactions, max_us: Some(1.0), lost };
             without_success(&stage, &ping).collect::<Vec<_>>()
         };
         assert_eq!(
-            reasons(2, 1),
+            reasons(1.0, 2, 1),
             ["no transaction ended within the measurement; 3 in flight at its end"]
         );
-        assert_eq!(reasons(0, 0), ["no transaction ended within the measurement"]);
+        assert_eq!(reasons(1.0, 0, 0), ["no transaction ended within the measurement"]);
+        assert_eq!(reasons(0.0, 2, 1), ["the run ended during the warm-up"]);
     }
 
     #[test]

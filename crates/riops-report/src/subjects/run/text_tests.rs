@@ -161,7 +161,7 @@ fn commands_to_try_repeat_the_options_of_server_and_store() {
         .with_options(Some(" -d bench"), Some(" --store runs.sqlite"));
     let text = text(&run_document(&record, &extras), usize::MAX);
     assert!(text.contains("riops report last --store runs.sqlite "), "{text}");
-    assert!(text.contains(" -d bench --batch 1 "), "{text}");
+    assert!(text.contains(" -d bench --store runs.sqlite --batch 1 "), "{text}");
     assert!(!text.contains("-d …"), "{text}");
 }
 
