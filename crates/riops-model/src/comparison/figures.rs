@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::changes::Change;
-use super::why::{TimeChange, time_change};
-use crate::figure::Figure;
+use super::why::{RunBlock, TimeChange, time_change};
+use crate::figure::{Figure, Summary};
 use crate::record::{
     AtLeast, CommandRecord, Histogram, ProfileRecord, Record, Stack, StageRecord, StoredHistogram,
 };
@@ -138,7 +138,7 @@ pub(super) fn stages(
         let stage_candidates = of_stage(&of_a, &of_b, blocks, shown, has_response);
         let costs = of_stage(&of_a, &of_b, blocks, Figure::costs().collect(), false);
         let name = (first.stages.len() > 1).then(|| stage.name.clone());
-        let time = time_change(&blocks.pairs(&of_a, &of_b), changes);
+        let time = time_change(&blocks.runs(&of_a, &of_b), changes);
         let profiles = [stacks(&of_a), stacks(&of_b)];
         let of_main = stage_candidates.first().and_then(|main| main.blocks.clone());
         let histograms = [histogram(&of_a), histogram(&of_b)];
@@ -173,15 +173,15 @@ pub(super) fn stages(
 }
 
 /// The latencies of runs.
-fn histogram(runs: &[StageOf<'_>]) -> Option<StoredHistogram> {
-    let stored = runs.iter().filter_map(|(_, stage)| stage.session_loop.latency_histogram());
+fn histogram(runs: &[Summary<'_>]) -> Option<StoredHistogram> {
+    let stored = runs.iter().filter_map(|run| run.stage.session_loop.latency_histogram());
     Histogram::merged(stored).ok()??.stored().ok()
 }
 
 /// The stacks of the profiles of runs.
-fn stacks(runs: &[StageOf<'_>]) -> Vec<Stack> {
+fn stacks(runs: &[Summary<'_>]) -> Vec<Stack> {
     let mut sum: BTreeMap<Vec<String>, u64> = BTreeMap::new();
-    let profiles = runs.iter().filter_map(|(_, stage)| stage.profile.as_ref());
+    let profiles = runs.iter().filter_map(|run| run.stage.profile.as_ref());
     for (functions, samples) in profiles.flat_map(ProfileRecord::stacks) {
         *sum.entry(functions).or_default() += samples;
     }
@@ -203,7 +203,7 @@ pub fn group_figures(runs: &[&Record]) -> Vec<(Option<String>, Vec<FigureValues>
         };
         let (figures, has_response) = figures_of(&stages);
         let values = |figure: Figure| -> Option<Vec<f64>> {
-            stages.iter().map(|(record, stage)| figure.value(record, stage)).collect()
+            stages.iter().map(|run| figure.value(run.record, run.stage)).collect()
         };
         let measured = figures
             .into_iter()
@@ -217,9 +217,6 @@ pub fn group_figures(runs: &[&Record]) -> Vec<(Option<String>, Vec<FigureValues>
     groups
 }
 
-/// A stage of a run.
-type StageOf<'a> = (&'a Record, &'a StageRecord);
-
 /// Returns the stage at this position of each run; `None` if a run has no such stage. Imported stages are named by
 /// their tool, so their names are not compared.
 fn stages_at<'a>(
@@ -227,29 +224,29 @@ fn stages_at<'a>(
     position: usize,
     first: &Record,
     stage: &StageRecord,
-) -> Option<Vec<StageOf<'a>>> {
+) -> Option<Vec<Summary<'a>>> {
     let is_imported = |run: &Record| run.imported.is_some();
     let is_same = |run: &Record, other: &StageRecord| {
         other.name == stage.name || is_imported(run) || is_imported(first)
     };
     let stage = |run: &'a Record| {
         let counterpart = run.stages.get(position).filter(|other| is_same(run, other))?;
-        Some((run, counterpart))
+        Some(Summary { record: run, stage: counterpart })
     };
     runs.iter().copied().map(stage).collect()
 }
 
 /// Returns the figures of a stage, the main one first, and whether latencies are response times. With a rate, the
 /// throughput is given, so latencies come first.
-fn figures_of(runs: &[StageOf<'_>]) -> (Vec<Figure>, bool) {
-    let stages: Vec<&StageRecord> = runs.iter().map(|(_, stage)| *stage).collect();
+fn figures_of(runs: &[Summary<'_>]) -> (Vec<Figure>, bool) {
+    let stages: Vec<&StageRecord> = runs.iter().map(|run| run.stage).collect();
     let has_response = stages.iter().all(|stage| stage.session_loop.response_us.is_some());
     if stages.iter().any(|stage| stage.is_timed()) {
         return (vec![Figure::Seconds], false);
     }
     let first = runs.first();
     let throughput =
-        first.map_or(Figure::RowsPerS, |(run, _)| Figure::throughput_of(&run.plan.work));
+        first.map_or(Figure::RowsPerS, |run| Figure::throughput_of(&run.record.plan.work));
     let mut figures = Figure::compared_percentiles().collect::<Vec<_>>();
     figures.insert(if has_response { figures.len() } else { 0 }, throughput);
     figures.extend(commands(&stages));
@@ -273,23 +270,23 @@ impl Candidate {
 
 /// These figures of one stage.
 fn of_stage(
-    a: &[StageOf<'_>],
-    b: &[StageOf<'_>],
+    a: &[Summary<'_>],
+    b: &[Summary<'_>],
     blocks: &Blocks,
     figures: Vec<Figure>,
     has_response: bool,
 ) -> Vec<Candidate> {
-    let values = |runs: &[StageOf<'_>], figure: Figure| -> Vec<Option<f64>> {
-        runs.iter().map(|(record, stage)| figure.value(record, stage)).collect()
+    let values = |runs: &[Summary<'_>], figure: Figure| -> Vec<Option<f64>> {
+        runs.iter().map(|run| figure.value(run.record, run.stage)).collect()
     };
-    let first = a.first().map(|(_, stage)| *stage);
+    let first = a.first().map(|run| run.stage);
     figures
         .into_iter()
         .filter_map(|figure| {
             let (mean_a, mean_b) = (figure.of_all(a), figure.of_all(b));
-            let is_bound = |mean: Option<AtLeast>, runs: &[StageOf<'_>]| {
+            let is_bound = |mean: Option<AtLeast>, runs: &[Summary<'_>]| {
                 mean.is_some_and(|mean| mean.is_bound)
-                    || runs.iter().any(|(_, stage)| figure.is_bound(stage))
+                    || runs.iter().any(|run| figure.is_bound(run.stage))
             };
             (mean_a.is_some() || mean_b.is_some()).then(|| Candidate {
                 figure: FigureComparison {
@@ -371,11 +368,12 @@ impl Blocks {
     }
 
     /// The runs of each block.
-    pub(super) fn pairs<T: Copy>(&self, a: &[T], b: &[T]) -> Vec<(Vec<T>, Vec<T>)> {
-        let pick = |runs: &[T], positions: &[usize]| -> Vec<T> {
+    fn runs<'a>(&self, a: &[Summary<'a>], b: &[Summary<'a>]) -> Vec<RunBlock<'a>> {
+        let pick = |runs: &[Summary<'a>], positions: &[usize]| -> Vec<Summary<'a>> {
             positions.iter().filter_map(|&position| runs.get(position).copied()).collect()
         };
-        self.0.iter().map(|(of_a, of_b)| (pick(a, of_a), pick(b, of_b))).collect()
+        let blocks = self.0.iter();
+        blocks.map(|(of_a, of_b)| RunBlock { a: pick(a, of_a), b: pick(b, of_b) }).collect()
     }
 
     /// The values of each block. `None` if a run has no value or one that is not positive: it has no logarithm.

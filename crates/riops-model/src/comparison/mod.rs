@@ -13,7 +13,7 @@ mod why;
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::figure::Figure;
+use crate::figure::{Figure, Summary};
 use crate::record::{Record, Status, Validity};
 use crate::stats::Settings;
 use crate::summary::RunKey;
@@ -29,8 +29,8 @@ pub use notes::{marked, missing_note, sampling_note, server_notes};
 pub(crate) use undecided::OVERHEAD_S;
 pub use undecided::{Certain, Difference, Undecided};
 
-pub(crate) use why::time_change;
 pub use why::{PartChange, TimeChange};
+pub(crate) use why::{RunBlock, time_change};
 
 /// Maximum number of runs in both groups. All their records are in memory: of small runs, about 300 MB.
 pub const RUNS_MAX: usize = 10_000;
@@ -115,9 +115,11 @@ pub(crate) fn stages_of(a: &[&Record], b: &[&Record]) -> Vec<StageComparison> {
 pub fn change_of_time(a: &[Record], b: &[Record], stage: usize) -> Option<TimeChange> {
     let of_a: Vec<&Record> = a.iter().collect();
     let of_b: Vec<&Record> = b.iter().collect();
-    let a_stages = of_a.iter().filter_map(|run| Some((*run, run.stages.get(stage)?))).collect();
-    let b_stages = of_b.iter().filter_map(|run| Some((*run, run.stages.get(stage)?))).collect();
-    time_change(&[(a_stages, b_stages)], &changes::changes(&of_a, &of_b))
+    let [a, b] = [&of_a, &of_b].map(|records| {
+        let stages = records.iter().filter_map(|record| Some((record, record.stages.get(stage)?)));
+        stages.map(|(record, stage)| Summary { record, stage }).collect()
+    });
+    time_change(&[RunBlock { a, b }], &changes::changes(&of_a, &of_b))
 }
 
 /// Returns the runs that are compared, and the ids of the others. A group whose only run is invalid is compared

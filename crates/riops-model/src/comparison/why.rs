@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::changes::{Change, Topic};
 use crate::figure::{Figure, Summary, TransactionTime};
-use crate::record::{Record, StageRecord, StatementUse, TimePart};
+use crate::record::{StatementUse, TimePart};
 use crate::stats::{Interval, difference};
 use crate::units::format::duration_us;
 use crate::units::text::shortened;
@@ -27,11 +27,12 @@ const CAUSE_SHARE: f64 = 0.01;
 /// Maximum number of characters of a statement.
 const STATEMENT_MAX: usize = 40;
 
-/// A run and one of its stages.
-pub(crate) type RunStage<'a> = (&'a Record, &'a StageRecord);
-
-/// The runs of A and of B in each block.
-pub(crate) type RunBlocks<'a> = [(Vec<RunStage<'a>>, Vec<RunStage<'a>>)];
+/// The runs of A and of B in a block.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunBlock<'a> {
+    pub(crate) a: Vec<Summary<'a>>,
+    pub(crate) b: Vec<Summary<'a>>,
+}
 
 /// The change of the time of a transaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -80,19 +81,18 @@ const ROUND_TRIP_US_MIN: f64 = 5.0;
 
 /// Returns the change of the time of a transaction; `None` if it is not known of runs of both. `changes` is what differs
 /// between them.
-pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<TimeChange> {
-    let runs = |is_b: bool| -> Vec<RunStage<'_>> {
-        blocks.iter().flat_map(|(a, b)| if is_b { b.clone() } else { a.clone() }).collect()
+pub(crate) fn time_change(blocks: &[RunBlock<'_>], changes: &[Change]) -> Option<TimeChange> {
+    let runs = |is_b: bool| -> Vec<Summary<'_>> {
+        blocks.iter().flat_map(|block| if is_b { &block.b } else { &block.a }).copied().collect()
     };
     let evidence = Evidence { a: runs(false), b: runs(true), changes };
-    let times = |runs: &[RunStage<'_>]| -> Vec<TransactionTime> {
-        let time = |&(record, stage): &RunStage<'_>| Summary { record, stage }.transaction_time();
-        runs.iter().filter_map(time).collect()
+    let times = |runs: &[Summary<'_>]| -> Vec<TransactionTime> {
+        runs.iter().filter_map(Summary::transaction_time).collect()
     };
     // A run that was sampled too rarely is left out.
     let of_times: Vec<_> = blocks
         .iter()
-        .map(|(a, b)| (times(a), times(b)))
+        .map(|block| (times(&block.a), times(&block.b)))
         .filter(|(a, b)| !a.is_empty() && !b.is_empty())
         .collect();
     if of_times.is_empty() {
@@ -140,8 +140,8 @@ pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<
 
 /// Evidence about two groups of runs besides their times.
 struct Evidence<'a> {
-    a: Vec<RunStage<'a>>,
-    b: Vec<RunStage<'a>>,
+    a: Vec<Summary<'a>>,
+    b: Vec<Summary<'a>>,
     changes: &'a [Change],
 }
 
@@ -164,8 +164,8 @@ impl Evidence<'_> {
 
     /// The change of a time whose parts are not known, if something may be its reason.
     fn without_parts(&self) -> Option<TimeChange> {
-        let mean = |runs: &[RunStage<'_>]| {
-            let time_us = |(_, stage): &RunStage<'_>| {
+        let mean = |runs: &[Summary<'_>]| {
+            let time_us = |Summary { stage, .. }: &Summary<'_>| {
                 let transactions = Some(stage.transactions).filter(|&count| count > 0)?;
                 Some(stage.database_s? * 1e6 / transactions as f64)
             };
@@ -239,9 +239,8 @@ impl Evidence<'_> {
         let jit =
             changed(|statement| statement.jit_us, None).map(|both| text("JIT compilation", both));
         let runs = self.a.iter().chain(&self.b);
-        let own = runs
-            .flat_map(|(_, stage)| stage.database.iter())
-            .flat_map(|database| &database.statements);
+        let own =
+            runs.flat_map(|run| &run.stage.database).flat_map(|database| &database.statements);
         let queries: BTreeSet<&str> = own
             .filter(|statement| statement.is_own)
             .map(|statement| statement.query.as_str())
@@ -260,11 +259,11 @@ impl Evidence<'_> {
 
 /// The mean of a counter of the statements of the run, for each of all acknowledged transactions.
 fn per_transaction(
-    runs: &[RunStage<'_>],
+    runs: &[Summary<'_>],
     counter: fn(&StatementUse) -> f64,
     query: Option<&str>,
 ) -> f64 {
-    let of_run = |(_, stage): &RunStage<'_>| {
+    let of_run = |Summary { stage, .. }: &Summary<'_>| {
         let statements = stage.database.iter().flat_map(|database| &database.statements);
         let own = statements.filter(|statement| {
             statement.is_own && query.is_none_or(|query| statement.query == query)

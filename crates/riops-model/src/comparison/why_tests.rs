@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::record::example::example_record;
-use crate::record::{CostRecord, DatabaseUse, OperationRecord, Sampled, SessionTime, WaitShare};
+use crate::record::{
+    CostRecord, DatabaseUse, OperationRecord, Record, Sampled, SessionTime, WaitShare,
+};
 
 /// A run of 10 s whose two sessions spend this time of each transaction in CPU and WAL, in µs, and 1 ms elsewhere.
 fn run(cpu_us: f64, wal_us: f64) -> Record {
@@ -30,9 +32,10 @@ fn run(cpu_us: f64, wal_us: f64) -> Record {
     record
 }
 
-fn blocks<'a>(a: &'a [Record], b: &'a [Record]) -> Vec<(Vec<RunStage<'a>>, Vec<RunStage<'a>>)> {
-    let stages = |runs: &'a [Record]| runs.iter().map(|run| (run, &run.stages[0])).collect();
-    vec![(stages(a), stages(b))]
+fn blocks<'a>(a: &'a [Record], b: &'a [Record]) -> Vec<RunBlock<'a>> {
+    let stage = |record: &'a Record| Summary { record, stage: &record.stages[0] };
+    let stages = |runs: &'a [Record]| runs.iter().map(stage).collect();
+    vec![RunBlock { a: stages(a), b: stages(b) }]
 }
 
 fn setting(name: &str, a: &str, b: &str) -> Change {

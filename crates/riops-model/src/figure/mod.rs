@@ -388,20 +388,20 @@ impl Figure {
 
     /// Returns the value of several runs together: the percentile of their merged histograms, otherwise the geometric
     /// mean, or the arithmetic one if a value is not positive; `None` if a run has no value.
-    pub fn of_all(self, runs: &[(&Record, &StageRecord)]) -> Option<AtLeast> {
+    pub fn of_all(self, runs: &[Summary<'_>]) -> Option<AtLeast> {
         if let Percentile(percent) = self.entry().value {
-            return statistic::percentile_of_all(percent, runs.iter().map(|(_, stage)| *stage));
+            return statistic::percentile_of_all(percent, runs.iter().map(|run| run.stage));
         }
         Some(AtLeast { value: Estimate::geometric(&self.values(runs)?)?.value, is_bound: false })
     }
 
-    fn values(self, runs: &[(&Record, &StageRecord)]) -> Option<Vec<f64>> {
-        runs.iter().map(|(record, stage)| self.value(record, stage)).collect()
+    fn values(self, runs: &[Summary<'_>]) -> Option<Vec<f64>> {
+        runs.iter().map(|run| self.value(run.record, run.stage)).collect()
     }
 
     /// Returns the estimate from several runs; `None` if a run lacks the figure.
-    pub fn estimate(self, runs: &[(&Record, &StageRecord)]) -> Option<Estimate> {
-        let at_least = runs.iter().any(|(_, stage)| self.is_bound(stage));
+    pub fn estimate(self, runs: &[Summary<'_>]) -> Option<Estimate> {
+        let at_least = runs.iter().any(|run| self.is_bound(run.stage));
         let estimate = Estimate { at_least, ..Estimate::geometric(&self.values(runs)?)? };
         if self.is_percentile() && runs.len() > 1 {
             return Some(estimate.around(self.of_all(runs)?));

@@ -37,7 +37,7 @@ impl DeviceLoad<'_> {
 }
 
 /// A stage of a record, with the conclusions drawn from it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Summary<'a> {
     /// The record.
     pub record: &'a Record,

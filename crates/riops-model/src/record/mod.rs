@@ -6,6 +6,7 @@
 //! These types are the vocabulary of everything that measures, stores and shows: a measured value has one type. The
 //! stored JSON is protected by the serde attributes and by the frozen records of the tests.
 
+mod censored;
 mod check;
 pub mod checked_statement;
 mod client;
@@ -21,7 +22,6 @@ pub mod example;
 pub mod example_cbc;
 mod experiment_id;
 mod histogram;
-mod latencies;
 mod latency;
 mod live;
 mod operation;
@@ -38,6 +38,7 @@ mod statement;
 mod target;
 
 pub use crate::plan::LatencyKind;
+pub use censored::*;
 pub use check::*;
 pub use client::*;
 pub use counts::*;
@@ -46,7 +47,6 @@ pub use device::*;
 pub use event::*;
 pub use experiment_id::*;
 pub use histogram::*;
-pub use latencies::*;
 pub use latency::*;
 pub use live::*;
 pub use operation::*;

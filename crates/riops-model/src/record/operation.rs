@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::censored::StoredTimes;
 use super::histogram::StoredHistogram;
-use super::latencies::StoredTimes;
 use super::latency::LatencySummary;
 use crate::plan::LatencyKind;
 

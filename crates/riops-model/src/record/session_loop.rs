@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::censored::{Latencies, StoredTimes};
 use super::counts::{
     DrainedRecord, ErrorEntry, Execution, Fairness, Outcomes, Queries, SessionRecord, WarmupRecord,
 };
 use super::database::LockWaits;
 use super::histogram::StoredHistogram;
-use super::latencies::{Latencies, StoredTimes};
 use super::latency::{HeatmapRecord, LatencySummary, PercentileInterval, ReportedLatency};
 use super::operation::{CommandRecord, MixRecord, OperationRecord};
 use super::samples::SampleSet;

@@ -67,18 +67,16 @@ impl<'a> Group<'a> {
     }
 
     /// The runs with this stage. A usable run has all stages.
-    pub(super) fn at(&self, slot: &Slot) -> Vec<(&'a Record, &'a StageRecord)> {
+    pub(super) fn at(&self, slot: &Slot) -> Vec<Summary<'a>> {
         self.in_block(slot, None)
     }
 
     /// The same of one block; of all without a block.
-    pub(super) fn in_block(
-        &self,
-        slot: &Slot,
-        block: Option<u32>,
-    ) -> Vec<(&'a Record, &'a StageRecord)> {
+    pub(super) fn in_block(&self, slot: &Slot, block: Option<u32>) -> Vec<Summary<'a>> {
         let runs = self.runs.iter().filter(|run| block.is_none_or(|block| run.block == block));
-        runs.filter_map(|run| Some((run.record, slot.stage_in(run.record)?))).collect()
+        let stage =
+            |run: &Run<'a>| Some(Summary { record: run.record, stage: slot.stage_in(run.record)? });
+        runs.filter_map(stage).collect()
     }
 
     pub(super) fn view(&self, slots: &[Slot]) -> GroupView {
@@ -176,7 +174,7 @@ fn common_words(names: &[&str]) -> String {
     if name.is_empty() { names.first().copied().unwrap_or_default() } else { name }.to_owned()
 }
 
-fn stage_view(runs: &[(&Record, &StageRecord)]) -> StageView {
+fn stage_view(runs: &[Summary<'_>]) -> StageView {
     let figures = Figure::ALL.into_iter().filter_map(|figure| {
         let estimate = figure.estimate(runs)?;
         Some(FigureView { figure, estimate, against_baseline: None })
@@ -192,10 +190,10 @@ fn stage_view(runs: &[(&Record, &StageRecord)]) -> StageView {
 }
 
 /// The bottleneck that most runs had.
-fn bottleneck(runs: &[(&Record, &StageRecord)]) -> Option<String> {
+fn bottleneck(runs: &[Summary<'_>]) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (record, stage) in runs {
-        let word = Summary { record, stage }.bottleneck_word();
+    for run in runs {
+        let word = run.bottleneck_word();
         if !word.is_empty() {
             *counts.entry(word).or_default() += 1;
         }
@@ -205,10 +203,9 @@ fn bottleneck(runs: &[(&Record, &StageRecord)]) -> Option<String> {
     Some(if is_of_all { (*word).to_owned() } else { format!("{word} ({count} of {})", runs.len()) })
 }
 
-fn sources(runs: &[(&Record, &StageRecord)]) -> Option<SourcesView> {
+fn sources(runs: &[Summary<'_>]) -> Option<SourcesView> {
     let estimate = |pick: fn(&Sources) -> Option<f64>| -> Option<Estimate> {
-        let share =
-            |(_, stage): &(&Record, &StageRecord)| pick(stage.io.as_ref()?.sources.as_ref()?);
+        let share = |run: &Summary<'_>| pick(run.stage.io.as_ref()?.sources.as_ref()?);
         Estimate::arithmetic(&runs.iter().map(share).collect::<Option<Vec<_>>>()?)
     };
     Some(SourcesView {
@@ -219,14 +216,14 @@ fn sources(runs: &[(&Record, &StageRecord)]) -> Option<SourcesView> {
 }
 
 /// The nodes that all runs have, if there are several. Values are means of the runs.
-fn nodes(runs: &[(&Record, &StageRecord)]) -> Vec<NodeView> {
-    let Some((_, first)) = runs.first() else {
+fn nodes(runs: &[Summary<'_>]) -> Vec<NodeView> {
+    let Some(Summary { stage: first, .. }) = runs.first() else {
         return Vec::new();
     };
     let count = runs.len() as f64;
     let of_node = |name: &str| -> Option<NodeView> {
-        let node_of = |(_, stage): &(&Record, &StageRecord)| {
-            stage.session_loop.nodes.iter().find(|node| node.node == name).cloned()
+        let node_of = |run: &Summary<'_>| {
+            run.stage.session_loop.nodes.iter().find(|node| node.node == name).cloned()
         };
         let all = runs.iter().map(node_of).collect::<Option<Vec<_>>>()?;
         let cpus: Option<Vec<f64>> = all.iter().map(node_cpus).collect();

@@ -77,7 +77,7 @@ impl Judge<'_> {
 
     /// The figures that are compared. Throughput and duration of a fixed amount of work are the same figure.
     fn figures(&self, base: &Group<'_>, slot: &Slot) -> Vec<Figure> {
-        let is_statement = base.at(slot).iter().any(|(_, stage)| stage.is_timed());
+        let is_statement = base.at(slot).iter().any(|run| run.stage.is_timed());
         if is_statement {
             return vec![Figure::Seconds];
         }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use super::{Cell, Experiment, Finished, Goal, Level, Order, Study, next, remaining, results};
 use crate::comparison::{
-    Certain, Change, TimeChange, Topic, Undecided, changes, marked, time_change,
+    Certain, Change, RunBlock, TimeChange, Topic, Undecided, changes, marked, time_change,
 };
 use crate::figure::Figure;
 use crate::plan::facts::{currency, price_per_hour};
@@ -325,8 +325,8 @@ fn time(
     };
     let blocks: Vec<_> = numbers
         .into_iter()
-        .map(|block| (a.in_block(slot, block), b.in_block(slot, block)))
-        .filter(|(a, b)| !a.is_empty() && !b.is_empty())
+        .map(|block| RunBlock { a: a.in_block(slot, block), b: b.in_block(slot, block) })
+        .filter(|block| !block.a.is_empty() && !block.b.is_empty())
         .collect();
     time_change(&blocks, &changes(&a.records(), &b.records()))
 }
