@@ -219,7 +219,9 @@ impl Document {
     pub(super) fn add_to_commands(&mut self, options: &str) {
         for block in &mut self.blocks {
             if let Block::Commands { commands, .. } = block {
-                commands.iter_mut().for_each(|hint| hint.command.push_str(options));
+                for hint in commands {
+                    hint.command.push_str(options);
+                }
             }
         }
     }

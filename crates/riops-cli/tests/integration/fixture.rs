@@ -274,7 +274,14 @@ pub(crate) fn command(line: &str) -> Command {
     }
     // The tests read the whole text of a run; `answer.rs` reads what is printed without it.
     command.env("RIOPS_DETAILS", "true");
+    command.env("XDG_DATA_HOME", data_home());
     command
+}
+
+/// The folder of the default store. The store of the user may have another version, and tests must not change it.
+pub(crate) fn data_home() -> &'static Path {
+    static DATA: OnceLock<PathBuf> = OnceLock::new();
+    DATA.get_or_init(|| folder("data"))
 }
 
 /// Exit code and output of a finished command.

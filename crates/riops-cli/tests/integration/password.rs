@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::fixture::{CommandOutput, binary, command, database, program, tcp_url};
+use crate::fixture::{CommandOutput, binary, command, data_home, database, program, tcp_url};
 
 /// The URL of a role of the database that needs a password, without the password.
 fn url_of(database: &str, role: &str) -> String {
@@ -14,7 +14,8 @@ fn url_of(database: &str, role: &str) -> String {
 
 /// Runs riops in a pseudo-terminal, and types the line at the password prompt.
 fn run_on_terminal(script: &std::path::Path, line: &str, typed: &str) -> String {
-    let inner = format!("{} {line}", binary().display());
+    let data = data_home().display();
+    let inner = format!("XDG_DATA_HOME={data} {} {line}", binary().display());
     let mut child = Command::new(script)
         .args(["--quiet", "--return", "--command", &inner, "/dev/null"])
         .env_remove("PGPASSWORD")

@@ -66,7 +66,8 @@ pub struct PartChange {
     pub b_us: f64,
     /// B minus A, within blocks.
     pub change_us: f64,
-    /// The 95% interval of the change; absent with too few runs.
+    /// The interval of the change; absent with too few runs. All intervals together cover the changes of their parts with a
+    /// probability of 95%.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
     /// Whether the part changed more than by chance, and by enough to matter.
@@ -109,13 +110,12 @@ pub(crate) fn time_change(blocks: &[RunBlock<'_>], changes: &[Change]) -> Option
             times.iter().map(|time| time.part_us(part)).collect()
         };
         let of_blocks: Vec<_> = of_times.iter().map(|(a, b)| (values(a), values(b))).collect();
-        let change = difference(&of_blocks, ALPHA)?;
+        // With 95% for each part, one of all parts would be beyond its interval by chance.
+        let change = difference(&of_blocks, ALPHA / TimePart::COUNT as f64)?;
         let interval = change
             .reach
             .map(|reach| Interval { low: change.value - reach, high: change.value + reach });
-        // One of all parts would be beyond its 95% interval by chance.
-        let strict = difference(&of_blocks, ALPHA / TimePart::COUNT as f64)?;
-        let is_beyond_chance = strict.reach.is_some_and(|reach| strict.value.abs() > reach);
+        let is_beyond_chance = change.reach.is_some_and(|reach| change.value.abs() > reach);
         let is_large = is_beyond_chance && change.value.abs() >= CAUSE_SHARE * a_us;
         let (a_us, b_us) =
             (mean(&|time| time.part_us(part), false), mean(&|time| time.part_us(part), true));

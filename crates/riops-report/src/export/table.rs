@@ -37,7 +37,7 @@ pub enum ExportError {
 }
 
 /// Returns the stages of all runs.
-pub(super) fn stages<'a>(records: &'a [Record]) -> impl Iterator<Item = StageRow<'a>> {
+pub(super) fn stages(records: &[Record]) -> impl Iterator<Item = StageRow<'_>> {
     records.iter().flat_map(StageRow::of_record)
 }
 

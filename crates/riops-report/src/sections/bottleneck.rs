@@ -12,6 +12,9 @@ use riops_model::units::format::{count, duration_us, joined, number_of, percent,
 /// Wait events that are named as the bottleneck.
 const WAITS_MAX: usize = 3;
 
+/// Share of all processors from which on other processes and the hypervisor are named beside server and client.
+const OTHERS_SHARE: f64 = 0.05;
+
 /// From this share of its speed at the start on, the speed of a processor did not change: the measurements of it vary as much.
 const STABLE_SPEED: f64 = 0.95;
 
@@ -42,7 +45,12 @@ pub(crate) fn bottleneck(document: &mut Document, summary: &Summary<'_>) {
             };
             let server = used(summary.server_machine_share());
             let client = used(summary.client_machine_share());
-            format!("CPU: all processors of this machine, shared by server{server} and client{client}")
+            let others = summary.foreign_machine_share().filter(|share| *share >= OTHERS_SHARE);
+            let users = others.map_or_else(
+                || format!("server{server} and client{client}"),
+                |_| format!("server{server}, client{client} and others{}", used(others)),
+            );
+            format!("CPU: all processors of this machine, shared by {users}")
         }
         Bottleneck::ForeignCpu => {
             let machine = &summary.record.client.machine;

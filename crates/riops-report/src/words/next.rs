@@ -171,8 +171,10 @@ pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hi
         Bottleneck::Waiting if summary.record.target.pooler.is_some() => ping(),
         Bottleneck::Waiting => commands.same(&format!("--sessions {sessions}"), "more sessions"),
         Bottleneck::Rate => {
-            let rate = plan.schedule.per_s()? * 2.0;
-            commands.same(&format!("--rate {rate}"), "twice the rate")
+            let is_breached = summary.record.thresholds.iter().any(|threshold| !threshold.held);
+            let (factor, purpose) =
+                if is_breached { (0.5, "half the rate") } else { (2.0, "twice the rate") };
+            commands.same(&format!("--rate {}", plan.schedule.per_s()? * factor), purpose)
         }
         Bottleneck::Locks | Bottleneck::ThinkTime => return None,
     })
@@ -182,7 +184,10 @@ pub(super) fn lever(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hi
 mod tests {
     use super::*;
     use crate::example_record;
-    use riops_model::record::{Neighbors, Record, Sampled, SessionTime, WaitShare};
+    use riops_model::plan::Schedule;
+    use riops_model::record::{
+        Neighbors, Record, Sampled, ScheduleRecord, SessionTime, ThresholdRecord, WaitShare,
+    };
 
     fn command(words: Option<&[String]>, change: impl Fn(&mut Record)) -> Option<String> {
         let mut record = example_record();
@@ -238,6 +243,29 @@ mod tests {
             record.stages[0].neighbors = Some(neighbors);
         });
         assert_eq!(foreign, "riops runs rerun last -d bench --store s");
+    }
+
+    #[test]
+    fn a_rate_that_breached_a_threshold_is_not_raised() {
+        let rate = |is_held: bool| {
+            let lever = command(None, |record| {
+                record.plan.schedule = Schedule::Constant { per_s: 100.0 };
+                let schedule =
+                    ScheduleRecord { intended: 12_000, sent: 12_000, ..Default::default() };
+                record.stages[0].session_loop.schedule = Some(schedule);
+                record.thresholds = vec![ThresholdRecord {
+                    stage: None,
+                    threshold: "p99<1ms".parse().unwrap(),
+                    found: Some(2_000.0),
+                    at_least: false,
+                    held: is_held,
+                    ended_run: false,
+                }];
+            });
+            lever.unwrap_or_default()
+        };
+        assert!(rate(true).ends_with(" --rate 200"), "{}", rate(true));
+        assert!(rate(false).ends_with(" --rate 50"), "{}", rate(false));
     }
 
     #[test]

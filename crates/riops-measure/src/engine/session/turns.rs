@@ -85,18 +85,13 @@ impl Session {
         self.answers.generator.failed(&flight.tx, error, is_repeated);
     }
 
-    /// Returns an error of the server, with the place of the statement in its script.
-    pub(in crate::engine) fn placed(
-        &self,
-        flight: &InFlight,
-        mut error: Box<ServerError>,
-    ) -> Box<ServerError> {
+    /// Adds the place of the statement in its script to an error of the server.
+    pub(in crate::engine) fn add_place(&self, flight: &InFlight, error: &mut ServerError) {
         // An error of the script itself has no severity, and has its place.
         let is_placed = error.severity.is_empty();
         if let Some(place) = self.answers.generator.place(&flight.tx).filter(|_| !is_placed) {
             error.message = format!("{place}: {}", error.message);
         }
-        error
     }
 
     /// Takes a transaction that waits for its retry.

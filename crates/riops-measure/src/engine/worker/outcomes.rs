@@ -37,7 +37,7 @@ impl<C: Clock> Worker<C> {
         &mut self,
         index: usize,
         mut flight: Box<InFlight>,
-        error: Box<ServerError>,
+        mut error: Box<ServerError>,
         now: Nanos,
     ) {
         let Some(session) = self.sessions.get_mut(index) else {
@@ -93,7 +93,9 @@ impl<C: Clock> Worker<C> {
             self.lose_in_flight(index, now);
             return self.end(index, now);
         }
-        let error = if stop { session.placed(&flight, error) } else { error };
+        if stop {
+            session.add_place(&flight, &mut error);
+        }
         self.lose(index, flight, unknown, now);
         if stop {
             self.fail(index, SessionError::Server(error), now);

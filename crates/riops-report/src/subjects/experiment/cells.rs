@@ -31,7 +31,7 @@ pub(super) fn figure_title(view: &StudyView, stage: usize, figure: Figure) -> St
     });
     match figure {
         Figure::ServerCpus if has_nodes => "CPU/node".to_owned(),
-        Figure::ServerCpus => "CPU".to_owned(),
+        Figure::ServerCpus => "server CPU".to_owned(),
         _ => figure.heading().to_owned(),
     }
 }

@@ -88,8 +88,12 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
             if let Some(time) = view.time.as_ref().filter(|time| is_different || time.has_cause()) {
                 // An axis is not news, and it changes other options with it, such as the number of workers.
                 let is_axis = |candidate: &String| {
-                    let of_axis =
-                        |axis: &AxisView| candidate.starts_with(&format!("plan {}:", axis.name));
+                    let of_axis = |axis: &AxisView| {
+                        let name = axis.name.trim_start_matches("set.");
+                        ["plan", "setting"]
+                            .iter()
+                            .any(|topic| candidate.starts_with(&format!("{topic} {name}:")))
+                    };
                     view.axes.iter().any(of_axis)
                 };
                 let mut time = time.clone();

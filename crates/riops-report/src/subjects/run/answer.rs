@@ -158,8 +158,10 @@ fn selected(document: Document, columns: usize, lines_max: [usize; 2]) -> (Docum
                 if is_main {
                     let tone = (!continues).then_some(Tone::Main);
                     let is_narrow = others_max == 1;
-                    let text =
-                        if is_narrow { shortened(&text, columns.saturating_sub(2)) } else { text };
+                    let room = columns.saturating_sub(2);
+                    let clauses = || whole_clauses(&text, room);
+                    let short = || clauses().unwrap_or_else(|| shortened(&text, room));
+                    let text = if is_narrow { short() } else { text };
                     answer.blocks.push(Block::Line { label: own, text, tone });
                 } else if let Some((_, lines)) = shown {
                     // A restriction follows a semicolon.
@@ -221,8 +223,11 @@ fn work(document: &Document, room: usize) -> Option<String> {
     });
     let work = text("workload", 0)?;
     let sessions_columns = if sessions.is_some() { SESSIONS_COLUMNS } else { 0 };
-    let clauses = whole_clauses(&work, room.saturating_sub(sessions_columns));
-    let work = clauses.unwrap_or_else(|| shortened(&work, room));
+    // Some of the statements of a transaction would look like all of them.
+    let is_long = work.chars().count() > room.saturating_sub(sessions_columns);
+    let name = work.split_once(": ").map(|(name, _)| name.to_owned()).filter(|_| is_long);
+    let clauses = || whole_clauses(&work, room.saturating_sub(sessions_columns));
+    let work = name.or_else(clauses).unwrap_or_else(|| shortened(&work, room));
     let mut parts = [sessions, text("dataset", 0)].into_iter().flatten();
     let add = |line: String, part: String| {
         let longer = format!("{line} · {part}");

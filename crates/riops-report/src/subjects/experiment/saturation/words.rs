@@ -37,7 +37,7 @@ pub(in crate::subjects::experiment) fn words(
             if !saturation.thresholds.is_empty() {
                 add("threshold", format!("{name}{}", threshold_text(saturation, conclusion)));
             }
-            for text in limits(conclusion) {
+            for text in limits(conclusion, view.is_unfinished) {
                 add("caution", format!("{name}{text}"));
             }
         }
@@ -161,7 +161,7 @@ fn threshold_text(saturation: &Saturation, conclusion: &sessions::Conclusion) ->
     }
 }
 
-fn limits(conclusion: &sessions::Conclusion) -> Vec<String> {
+fn limits(conclusion: &sessions::Conclusion, is_unfinished: bool) -> Vec<String> {
     let mut texts = Vec::new();
     if conclusion.ends_at_last {
         texts.push("the highest level is the best: throughput may still grow beyond it".to_owned());
@@ -170,7 +170,8 @@ fn limits(conclusion: &sessions::Conclusion) -> Vec<String> {
         let failing = number_of(failing.into(), "session");
         texts.push(format!("the runs with {failing} failed or are not valid; more were not tried"));
     }
-    if conclusion.is_incomplete {
+    // A search that was interrupted has not reached its maximum.
+    if conclusion.is_incomplete && !is_unfinished {
         texts.push("the search ended at its maximum number of runs".to_owned());
     }
     texts
