@@ -216,6 +216,7 @@ impl Document {
         self.blocks.push(Block::Commands { label: label.to_owned(), commands });
     }
 
+    /// Adds options, with a leading space, to all commands.
     pub(super) fn add_to_commands(&mut self, options: &str) {
         for block in &mut self.blocks {
             if let Block::Commands { commands, .. } = block {

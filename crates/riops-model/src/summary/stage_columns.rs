@@ -176,8 +176,9 @@ fn counts() -> [StageColumn; 17] {
 
 /// The columns of the service or the response time.
 fn latencies(kind: LatencyKind) -> Vec<StageColumn> {
-    let summary = move |row: &StageRow<'_>| row.stage.session_loop.summary_us(kind).cloned();
-    let count = move |row: &StageRow<'_>| summary(row).map(|latency| latency.count).into();
+    let count = move |row: &StageRow<'_>| {
+        row.stage.session_loop.summary_us(kind).map(|latency| latency.count).into()
+    };
     let mut columns =
         vec![StageColumn::new(Statistic::count_column(kind), ColumnType::Integer, count)];
     columns.extend(STATISTICS.iter().map(|statistic| {
@@ -185,8 +186,10 @@ fn latencies(kind: LatencyKind) -> Vec<StageColumn> {
             statistic.of_loop(&row.stage.session_loop, kind).into()
         })
     }));
-    let bound =
-        move |row: &StageRow<'_>| summary(row).and_then(|latency| latency.lower_bound_from).into();
+    let bound = move |row: &StageRow<'_>| {
+        let latency = row.stage.session_loop.summary_us(kind);
+        latency.and_then(|latency| latency.lower_bound_from).into()
+    };
     columns.push(StageColumn::new(Statistic::bound_column(kind), ColumnType::Real, bound));
     columns
 }
@@ -216,7 +219,7 @@ fn resources() -> [StageColumn; 20] {
     }}
 }
 
-/// What a transaction and a row cost.
+/// The columns of a cost: for a transaction, and for a row.
 fn cost(figure: Figure) -> [StageColumn; 2] {
     let value = move |row: &StageRow<'_>| figure.value(row.record, row.stage);
     let of_row = move |row: &StageRow<'_>| {
