@@ -6,4 +6,4 @@ select id / {part}, count(*),
                            or coalesce(length(f3), 0) not in ({lengths})
                            or coalesce(length(f4), 0) not in ({lengths})),
        coalesce(sum(hashtextextended(f1 || f2 || f3 || f4, id)), 0)
-  from riops.{table} group by 1 order by 1
+  from {source} group by 1 order by 1

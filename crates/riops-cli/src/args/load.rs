@@ -21,7 +21,7 @@ use crate::failure::refuse;
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct LoadTableOptions {
-    /// Rows in the table; ids start at 0
+    /// Rows in the table, or in all tables together; ids start at 0
     #[arg(short, long, value_name = "N", or_default = LoadDataset::default().rows)]
     pub(crate) rows: Option<Count>,
     /// Name of the table in the schema riops
@@ -32,8 +32,20 @@ pub(crate) struct LoadTableOptions {
     tablets: Option<u32>,
 }
 
+/// The tables of the workload point
+#[derive(Debug, Clone, Args, Serialize)]
+#[command(next_help_heading = "Dataset")]
+pub(crate) struct PointTablesOptions {
+    #[command(flatten)]
+    #[serde(flatten)]
+    table: LoadTableOptions,
+    /// Tables that share the rows, as with a table for each tenant
+    #[arg(long, value_name = "N", or_default = LoadDataset::default().tables)]
+    tables: Option<u32>,
+}
+
 /// Returns the given parameters of the table and of its text columns.
-fn given_with_texts(table: &LoadTableOptions, texts: &TextOptions) -> Parameters {
+fn given_with_texts(table: &impl Serialize, texts: &TextOptions) -> Parameters {
     let mut parameters = given(table);
     parameters.extend(given(texts));
     parameters
@@ -44,7 +56,7 @@ fn given_with_texts(table: &LoadTableOptions, texts: &TextOptions) -> Parameters
 #[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareLoad {
     #[command(flatten)]
-    table: LoadTableOptions,
+    table: PointTablesOptions,
     #[command(flatten)]
     texts: TextOptions,
     #[command(flatten)]

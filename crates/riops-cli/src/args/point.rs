@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use riops::plan::{Plan, PointOperations, PointRun};
 
-use super::load::LoadTableOptions;
+use super::load::PointTablesOptions;
 use super::run::{CommandOptions, LoopOptions, RunWorkload};
 use super::shared::{
     CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, RowSizeOptions, TargetOptions,
@@ -36,7 +36,7 @@ pub(crate) struct RunPoint {
     #[command(flatten)]
     prepare: PrepareFirst,
     #[command(flatten)]
-    table: LoadTableOptions,
+    table: PointTablesOptions,
     #[command(flatten)]
     target: TargetOptions,
 }

@@ -161,3 +161,50 @@ fn keeps_the_rows_of_an_interrupted_load_for_verification() {
         assert_eq!(rows.as_deref(), Some("3000"));
     }
 }
+
+#[test]
+fn many_tables_share_the_rows_and_each_is_read_by_its_own_key() {
+    let database = database("point_tables");
+    // More tables than one transaction creates.
+    let prepared = database.riops("prepare load --tables 211 --rows 1000").expect(0);
+    assert!(prepared.stdout.contains("prepared 1,000 rows"), "{}", prepared.stdout);
+    // Its rows are frozen, all visible, and known to the planner.
+    let tables =
+        "select count(*) || ' with ' || min(reltuples) || ' to ' || max(reltuples) from pg_class
+                   where relname ~ '^test_table_[0-9]+$' and relallvisible = relpages";
+    assert_eq!(database.value(tables).as_deref(), Some("211 with 4 to 5"));
+    for protocol in ["prepared", "simple"] {
+        let line = format!(
+            "run point --op mixed:50/50 -c 3 --protocol {protocol} --transactions 600 --warmup 0 --output json"
+        );
+        let record = database.riops(&line).expect(0).json();
+        assert_eq!(record["verdict"]["valid"], true, "{line}");
+        assert_eq!(record["stages"][0]["rows"].as_u64(), Some(600));
+        let accesses = record["accesses"].as_array().unwrap();
+        // Each of the three sessions checks the plans on another table.
+        for table in ["test_table_1_pkey", "test_table_2_pkey", "test_table_3_pkey"] {
+            assert!(accesses.iter().any(|access| access["expected"].to_string().contains(table)));
+        }
+        // The kernel may not list the children of a process.
+        if std::path::Path::new("/proc/thread-self/children").exists() {
+            let memory = record["stages"][0]["probes"]["points"][0]["server_memory_bytes"].as_u64();
+            assert!(
+                memory.is_some_and(|bytes| (1_000_000..1_000_000_000).contains(&bytes)),
+                "{memory:?}"
+            );
+        }
+    }
+    database.riops("verify load").expect(0);
+    // The first 20 rows are in the first five tables.
+    let part = "run point --rows 20 -c 2 --transactions 100 --warmup 0 --output json";
+    database.riops(part).expect(0);
+    database.connect().execute("drop table riops.test_table_200").unwrap();
+    database.riops(&format!("run point {SHORT}")).expect(1).stderr_contains("test_table_200");
+    database.riops("run point --tables 3").expect(2).stderr_contains("--tables 211, not 3");
+    database
+        .riops("prepare load --tables 4 --rows 3")
+        .expect(2)
+        .stderr_contains("--tables 4 exceeds --rows 3");
+    let dropped = database.riops("cleanup load").expect(0);
+    assert!(dropped.stdout.contains("dropped 210 tables"), "{}", dropped.stdout);
+}

@@ -53,7 +53,7 @@ pub(super) fn drop_leftover_views(connection: &mut Connection, table: &str) -> R
                  from pg_depend d join pg_rewrite r on r.oid = d.objid
                    join pg_class v on v.oid = r.ev_class join pg_namespace n on n.oid = v.relnamespace
                    join pg_class t on t.oid = d.refobjid
-                where t.oid = to_regclass($1) and v.relkind = 'v'
+                where d.refclassid = 'pg_class'::regclass and t.oid = to_regclass($1) and v.relkind = 'v'
                   and v.relname = 'ybio_rows' and n.nspname like 'pg_temp%'
                   and (select string_agg(attname, ' ' order by attnum) from pg_attribute
                         where attrelid = v.oid and attnum > 0) = 'mykey scratch'";

@@ -11,25 +11,28 @@ use super::catalog::{change, unless_refused};
 use super::error::{DatasetError, Result};
 use super::lock::OnWait;
 use super::parallel::{in_parallel, nth_job};
-use super::registry::{Entry, Registry, State, row_of_numbers};
+use super::registry::{Entry, Registry, State, create, row_of_numbers};
 use super::space::Place;
 use crate::host::Interrupt;
 use crate::server::connection::TextRow;
 use crate::server::{ConnInfo, Connection, ConnectionError, Dialect, Feature};
 use crate::workload::Workload;
 use crate::workload::check::Ledger;
-use crate::workload::tables::{Dataset, Job, Table, Zero};
+use crate::workload::tables::{Dataset, Job, TABLES_PER_TRANSACTION, Table, Zero};
 use riops_model::plan::{DatasetPlan, Parameters};
 use riops_model::record::{Check, Events, Prepared, RunEvent};
 
 /// With a table for each connection, parallel processes for each index would only compete.
 const ONE_PROCESS_PER_INDEX: &str = "set max_parallel_maintenance_workers = 0";
-/// The registry's last commit waits until the rows are on the device too.
-const COMMIT_WITHOUT_WAIT: &str = "set local synchronous_commit = off";
+/// The registry's last commit waits until all rows and catalogs are on the device too.
+const COMMIT_WITHOUT_WAIT: &str = "set synchronous_commit = off";
 
 /// Number of connections up to which one connection loads a single table as fast: its rows are frozen and in the order of
 /// their keys, which saves the vacuum half of its work and the index its sort. Measured with 5,000,000 rows on 2 cores.
 const FROZEN_CONNECTIONS: u32 = 2;
+
+/// Number of groups of tables for each connection, so that all connections end at about the same time.
+const PIECES_PER_CONNECTION: usize = 4;
 
 /// Writes all dirty pages, if the role may do that.
 fn checkpoint(connection: &mut Connection) -> Result<(), ConnectionError> {
@@ -205,18 +208,21 @@ impl Preparation<'_> {
     fn fill(&self, registry: &mut Registry<'_>, dataset: &Dataset, id: &str) -> Result<Duration> {
         let start = Instant::now();
         let dialect = registry.connection().dialect();
-        self.load(&dataset.tables, &dataset.settings)?;
+        let without_wait = dialect.has(Feature::Heap).then(|| COMMIT_WITHOUT_WAIT.to_owned());
+        let settings: Vec<_> =
+            without_wait.iter().chain(&dataset.settings).map(ToOwned::to_owned).collect();
+        self.load(dataset, &settings, &registry.mark())?;
         let loading = start.elapsed();
         self.events.send(&RunEvent::Indexing);
         let one_process =
             !dialect.has(Feature::KeysBeforeRows) && self.is_balanced(&dataset.tables);
-        let settings = one_process.then(|| ONE_PROCESS_PER_INDEX.to_owned());
+        let one_process = one_process.then(|| ONE_PROCESS_PER_INDEX.to_owned());
+        let settings: Vec<_> = without_wait.into_iter().chain(one_process).collect();
         // The pages of frozen rows do not change any more: they are written while the indexes are built.
         let early = u64::from(self.loads_frozen(&dataset.tables));
         let connections = self.connections.saturating_add(u32::from(early > 0));
         let jobs = dataset.tables.len() as u64 + early;
-        let settings = settings.as_slice();
-        self.in_parallel(jobs, connections, settings, |connection, index| {
+        self.in_parallel(jobs, connections, &settings, |connection, index| {
             let Some(index) = index.checked_sub(early) else {
                 return checkpoint(connection);
             };
@@ -284,8 +290,9 @@ impl Preparation<'_> {
         is_fast && tables.iter().all(|table| table.frozen_copy.is_some())
     }
 
-    /// Runs the load jobs of all tables on parallel connections.
-    fn load(&self, tables: &[Table], settings: &[String]) -> Result<()> {
+    /// Runs the load jobs of all tables on parallel connections. Many tables are created, too, with the `mark`.
+    fn load(&self, dataset: &Dataset, settings: &[String], mark: &str) -> Result<()> {
+        let tables = &dataset.tables;
         let total: u64 = tables.iter().map(|table| table.rows).sum();
         let loaded = AtomicU64::new(0);
         self.events.send(&RunEvent::Preparing { rows: 0, total });
@@ -305,19 +312,29 @@ impl Preparation<'_> {
             self.events.send(&RunEvent::Preparing { rows, total });
             Ok(())
         };
-        if self.loads_frozen(tables) {
-            let count = tables.len() as u64;
+        let is_in_pieces = dataset.is_created_in_pieces();
+        if is_in_pieces || self.loads_frozen(tables) {
+            // One table at a time, unless a transaction for each would take longer than its rows.
+            let size = tables.len() / (PIECES_PER_CONNECTION * self.connections.max(1) as usize);
+            let size = if is_in_pieces { size.clamp(1, TABLES_PER_TRANSACTION) } else { 1 };
+            let pieces: Vec<_> = tables.chunks(size).collect();
+            let count = pieces.len() as u64;
             return self.in_parallel(count, self.connections, settings, |connection, index| {
-                let table = usize::try_from(index).ok().and_then(|index| tables.get(index));
-                if let Some(Table { name, jobs, job, frozen_copy, .. }) = table {
-                    connection
-                        .execute(&format!("begin; {COMMIT_WITHOUT_WAIT}; truncate {name}"))?;
+                let piece = usize::try_from(index).ok().and_then(|index| pieces.get(index));
+                let piece = piece.copied().unwrap_or_default();
+                connection.execute("begin")?;
+                if is_in_pieces {
+                    create(connection, piece, mark)?;
+                }
+                for Table { name, jobs, job, frozen_copy, .. } in piece {
+                    if !is_in_pieces {
+                        connection.execute(&format!("truncate {name}"))?;
+                    }
                     for position in 0..*jobs {
                         load(connection, job(position), frozen_copy.as_ref())?;
                     }
-                    connection.execute("commit")?;
                 }
-                Ok(())
+                connection.execute("commit")
             });
         }
         let jobs: u64 = tables.iter().map(|table| table.jobs).sum();

@@ -12,12 +12,13 @@ use super::error::{DatasetError, Result};
 use crate::server::connection::TextRow;
 use crate::server::{Connection, ConnectionError, Feature};
 use crate::workload;
-use crate::workload::tables::Dataset;
+use crate::workload::tables::{Dataset, TABLES_PER_TRANSACTION, Table};
 use riops_model::plan::DatasetPlan;
 use riops_model::record::diagnosis::DatasetFit;
 
 const CREATE_REGISTRY: &str = include_str!("../../sql/dataset/create_registry.sql");
 const COMMENT: &str = include_str!("../../sql/dataset/comment.sql");
+const MARKED: &str = include_str!("../../sql/dataset/marked.sql");
 const OWN_TABLES: &str = include_str!("../../sql/dataset/own_tables.sql");
 const ATTACHED: &str = include_str!("../../sql/dataset/attached.sql");
 const PARTITIONS: &str = include_str!("../../sql/dataset/partitions.sql");
@@ -192,6 +193,13 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError::Gone`] or [`DatasetError::Replaced`] with the first table for which this does not hold.
     pub fn require(&mut self, tables: &[String], adopted: bool) -> Result<()> {
+        let names = serde_json::to_string(tables).unwrap_or_default();
+        let marked = [Some(names.as_str()), Some(&self.mark())];
+        let marked = self.connection.query_with(MARKED, &marked)?;
+        let marked = marked.first().and_then(|row| parsed::<usize>(row.first()?.as_ref()));
+        if marked == Some(tables.len()) {
+            return Ok(());
+        }
         for table in tables {
             let (workload, table) = (self.workload, table.clone());
             match self.owns(&table)? {
@@ -242,7 +250,7 @@ impl<'a> Registry<'a> {
     }
 
     /// Registers a dataset with this generation id as being loaded and creates its empty tables, in one transaction
-    /// if the server supports it.
+    /// if the server supports it. Many tables are created when they are loaded.
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
@@ -250,17 +258,10 @@ impl<'a> Registry<'a> {
         let mark = self.mark();
         let workload = self.workload;
         let parameters = dataset.parameters.to_string();
+        let first = if dataset.is_created_in_pieces() { &[] } else { dataset.tables.as_slice() };
         self.change_catalog(|connection| {
             register(connection, workload, id, &parameters)?;
-            for table in &dataset.tables {
-                table.create.iter().try_for_each(|sql| change(connection, sql))?;
-                let partitions = connection.query_with(PARTITIONS, &[Some(&table.name)])?;
-                let partitions = partitions.into_iter().flatten().flatten();
-                for name in std::iter::once(table.name.clone()).chain(partitions) {
-                    change(connection, &format!("comment on table {name} is '{mark}'"))?;
-                }
-            }
-            Ok(())
+            create(connection, first, &mark)
         })
     }
 
@@ -344,7 +345,18 @@ impl<'a> Registry<'a> {
             self.in_transaction(|connection| forget(connection, workload))?;
             return Ok(tables);
         }
-        self.in_transaction(|connection| drop_together(connection, &tables, &marked))?;
+        let last = tables.len().saturating_sub(1) / TABLES_PER_TRANSACTION * TABLES_PER_TRANSACTION;
+        let (others, last) = tables.split_at(last);
+        for others in others.chunks(TABLES_PER_TRANSACTION) {
+            self.in_transaction(|connection| {
+                set_state(connection, workload, "loading")?;
+                drop_together(connection, others, &marked)
+            })?;
+        }
+        self.in_transaction(|connection| {
+            drop_together(connection, last, &marked)?;
+            Ok::<_, DatasetError>(forget(connection, workload)?)
+        })?;
         Ok(tables)
     }
 
@@ -359,22 +371,15 @@ impl<'a> Registry<'a> {
         let complete = self.entry()?.filter(|entry| entry.state == State::Complete);
         for (position, table) in tables.iter().enumerate() {
             drop_leftover_views(self.connection, table)?;
-            self.set_state("loading")?;
+            set_state(self.connection, self.workload, "loading")?;
             if let Err(error) = change(self.connection, &format!("drop table {table}")) {
                 // Nothing was dropped, for example because a view depends on the table.
                 if position == 0 && complete.is_some() {
-                    self.set_state("complete")?;
+                    set_state(self.connection, self.workload, "complete")?;
                 }
                 return Err(error.into());
             }
         }
-        Ok(())
-    }
-
-    fn set_state(&mut self, state: &str) -> Result<()> {
-        let sql = "update riops.dataset set state = $2
-                    where workload = $1 and parameters::json ->> 'adopted' is distinct from 'true'";
-        self.connection.query_with(sql, &[Some(self.workload), Some(state)])?;
         Ok(())
     }
 
@@ -482,7 +487,32 @@ fn require_nothing_attached(connection: &mut Connection, marked: &[Option<&str>;
     }
 }
 
-/// Drops the tables and the entry of a dataset. The tables are locked, so that nothing can be attached after the check.
+/// Creates empty tables of a dataset.
+pub(super) fn create(
+    connection: &mut Connection,
+    tables: &[Table],
+    mark: &str,
+) -> Result<(), ConnectionError> {
+    for table in tables {
+        table.create.iter().try_for_each(|sql| change(connection, sql))?;
+        let partitions = connection.query_with(PARTITIONS, &[Some(&table.name)])?;
+        let partitions = partitions.into_iter().flatten().flatten();
+        for name in std::iter::once(table.name.clone()).chain(partitions) {
+            change(connection, &format!("comment on table {name} is '{mark}'"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Sets the state of a dataset, unless it was adopted.
+fn set_state(connection: &mut Connection, workload: &str, state: &str) -> Result<()> {
+    let sql = "update riops.dataset set state = $2
+                where workload = $1 and parameters::json ->> 'adopted' is distinct from 'true'";
+    connection.query_with(sql, &[Some(workload), Some(state)])?;
+    Ok(())
+}
+
+/// Drops tables of a dataset. They are locked, so that nothing can be attached after the check.
 fn drop_together(
     connection: &mut Connection,
     tables: &[String],
@@ -500,7 +530,7 @@ fn drop_together(
         // Together, because they may refer to each other.
         connection.execute(&format!("drop table {list}"))?;
     }
-    Ok(forget(connection, marked[1].unwrap_or_default())?)
+    Ok(())
 }
 
 /// Deletes the entry of a workload, with its ledger.

@@ -4,6 +4,7 @@ use std::fs;
 
 use super::reading::since;
 use crate::host::machine::meminfo_bytes;
+use crate::host::process;
 use riops_model::record::{Memory, Pressure};
 
 /// Reads the current values.
@@ -18,6 +19,23 @@ fn parse(text: &str) -> Option<Memory> {
         cached_bytes: meminfo_bytes(text, "Cached:")?,
         dirty_bytes: meminfo_bytes(text, "Dirty:")?,
     })
+}
+
+/// Returns the memory of all processes of a server that they do not share, in bytes; `session` is one of them. `None` if the
+/// kernel does not list the children of a process.
+pub(super) fn memory_of_server(session: i32) -> Option<u64> {
+    let first = process::Stat::read(session)?.parent;
+    let children = process::read(first, &format!("task/{first}/children"))?;
+    let page = rustix::param::page_size() as u64;
+    // A process may exit at any time.
+    let private = |id: &str| private_pages(&process::read(id, "statm")?);
+    Some(children.split_ascii_whitespace().filter_map(private).sum::<u64>() * page)
+}
+
+/// Parses /proc/PID/statm: the pages in total, in memory, and those of them that files and other processes share.
+fn private_pages(text: &str) -> Option<u64> {
+    let mut pages = text.split_ascii_whitespace().skip(1).map(|pages| pages.parse::<u64>().ok());
+    Some(pages.next()??.saturating_sub(pages.next()??))
 }
 
 /// Total time in which at least one task waited for CPU, memory and I/O, in microseconds, from /proc/pressure.

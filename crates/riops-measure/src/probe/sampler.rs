@@ -14,6 +14,7 @@ use super::clock::ClockWatch;
 use super::cpu::{self, MachineCpu, process_cpu_s};
 use super::database::LOG_POSITION;
 use super::device::{Device, DeviceCounters};
+use super::memory::memory_of_server;
 pub use super::profile::AUTOVACUUM;
 use super::profile::{self, Profile, active_event};
 use super::reading::{column, integers, leave_untracked, prepared};
@@ -252,6 +253,7 @@ struct Counters {
     machine: Option<MachineCpu>,
     server_cpu_s: Option<f64>,
     log_position: Option<u64>,
+    server_memory_bytes: Option<u64>,
     /// Number of checkpoints, and of buffers written by them.
     checkpoints: Option<(u64, u64)>,
     /// CPU time of a fixed piece of work.
@@ -394,6 +396,7 @@ impl SamplerThread {
             device: self.device.as_ref().and_then(Device::read),
             machine: MachineCpu::read(),
             server_cpu_s: None,
+            server_memory_bytes: None,
             log_position: None,
             checkpoints: None,
             work_us: std::mem::replace(&mut self.work_us, f64::INFINITY).min(cpu::work_us()),
@@ -402,6 +405,7 @@ impl SamplerThread {
             return counters;
         };
         server.sample_extension();
+        counters.server_memory_bytes = server.own_process.and_then(memory_of_server);
         counters.log_position = server.numbers(LOG_POSITION).map(|[bytes]| bytes);
         let checkpoints = server.numbers(server.checkpoints_sql);
         counters.checkpoints =
@@ -462,6 +466,7 @@ impl SamplerThread {
             server_cpus: server_cpus(),
             processor_work_us: Some(now.work_us),
             dirty_bytes: crate::probe::memory::memory().map(|memory| memory.dirty_bytes),
+            server_memory_bytes: now.server_memory_bytes,
             wal_mb_s: wal_mb_s(),
             checkpoints: checkpoints.map(|(now, last)| now.0.saturating_sub(last.0)),
             checkpoint_mb_s: checkpoints.map(|(now, last)| {

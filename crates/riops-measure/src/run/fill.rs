@@ -284,7 +284,7 @@ fn require_no_loaded_table(
     let Some(loaded) = registered.get::<LoadDataset>() else {
         return Ok(());
     };
-    let table = &loaded.table_name;
+    let table = loaded.name_of_table(0);
     let has_rows = registry.owns(&format!("riops.{table}"))? == Some(true)
         && registry
             .connection()

@@ -82,6 +82,10 @@ pub struct Table {
     pub rows: u64,
 }
 
+/// Maximum number of tables that one transaction creates or drops. Each has several locks, of its indexes and of its TOAST table
+/// too, and by default the server has 64 locks for each of its connections.
+pub const TABLES_PER_TRANSACTION: usize = 200;
+
 /// A count that must be zero in a newly loaded table.
 pub struct Zero {
     /// Description of the counted rows.
@@ -106,6 +110,14 @@ pub struct Dataset {
     pub finish: Vec<String>,
     /// Estimated size of the tables.
     pub footprint: Footprint,
+}
+
+impl Dataset {
+    /// Whether the tables are too many for one transaction. Their rows are then loaded in the transaction that creates them.
+    pub fn is_created_in_pieces(&self) -> bool {
+        let is_loaded_frozen = |table: &Table| table.frozen_copy.is_some();
+        self.tables.len() > TABLES_PER_TRANSACTION && self.tables.iter().all(is_loaded_frozen)
+    }
 }
 
 /// Prefix of the comment on every routine created by riops.

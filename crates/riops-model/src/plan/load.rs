@@ -1,5 +1,6 @@
 //! The parameters of the workload `load`, and of the table that `load` fills and `point` reads and updates.
 
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,9 @@ const PARAMETERS_MAX: u64 = 65_535;
 const COLUMNS: u64 = 5;
 /// Maximum number of tablets of the table, far more than a cluster supports.
 const TABLETS_MAX: u32 = 10_000;
-/// Maximum length of a table name, in bytes. PostgreSQL truncates names longer than 63 bytes.
+/// Maximum number of tables, the same as of `oltp`.
+const TABLES_MAX: u32 = 10_000;
+/// Maximum length of a table name, in bytes, without its number. PostgreSQL truncates names longer than 63 bytes.
 const NAME_BYTES_MAX: usize = 48;
 
 /// The origin of the texts of a table.
@@ -40,13 +43,17 @@ pub enum Contents {
     Unknown,
 }
 
-/// The table that `run load` fills.
+/// The table that `run load` fills, or several tables with its rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SmartDefault)]
 pub struct LoadDataset {
     /// Name of the table in the schema `riops`.
     #[default = "test_table"]
     pub table_name: String,
-    /// Number of rows. The keys are 0 to `rows` − 1.
+    /// Number of tables. Each has a range of the keys, and all ranges are equally long, except for one key.
+    #[default = 1]
+    #[serde(default = "LoadDataset::one_table")]
+    pub tables: u32,
+    /// Number of rows of all tables together. The keys are 0 to `rows` − 1.
     #[default = 100_000]
     pub rows: u64,
     /// Length of each of the four text fields, in characters.
@@ -68,6 +75,30 @@ pub struct LoadDataset {
 impl LoadDataset {
     /// Default number of tablets, as in ysql-bench.
     pub const TABLETS: u32 = 3;
+
+    fn one_table() -> u32 {
+        1
+    }
+
+    /// Returns the name of a table by its position, from 0: the name without a number if there is one table.
+    pub fn name_of_table(&self, position: u32) -> String {
+        match self.tables {
+            1 => self.table_name.clone(),
+            _ => format!("{}_{}", self.table_name, position + 1),
+        }
+    }
+
+    /// Returns the keys of a table by its position, from 0.
+    pub fn keys_of_table(&self, position: u32) -> Range<u64> {
+        let first = |position: u32| self.rows * u64::from(position) / u64::from(self.tables);
+        first(position)..first(position + 1)
+    }
+
+    /// Returns the position of the table that has this key.
+    pub fn table_of_key(&self, key: u64) -> u32 {
+        let position = ((key + 1) * u64::from(self.tables) - 1) / self.rows.max(1);
+        u32::try_from(position).unwrap_or(u32::MAX)
+    }
 
     /// Returns all lengths that a text may have, in characters.
     pub fn lengths(&self) -> Vec<u32> {
@@ -208,6 +239,14 @@ impl DatasetSpec for LoadDataset {
     fn validate(&self) -> Result<(), PlanError> {
         at_least_one("--rows", self.rows)?;
         at_most("--rows", self.rows, ROWS_MAX, ": the key is an int")?;
+        at_least_one("--tables", self.tables)?;
+        at_most("--tables", self.tables, TABLES_MAX, "")?;
+        require!(
+            u64::from(self.tables) <= self.rows,
+            "--tables {} exceeds --rows {}: each table has at least one row",
+            self.tables,
+            self.rows
+        );
         validate_field_length(self.field_length)?;
         at_most("--tablets", self.tablets, TABLETS_MAX, "")?;
         let name = &self.table_name;
@@ -252,6 +291,7 @@ impl Spec for LoadRun {
         );
         common.refuse_repetition_options(NAME)?;
         let table = overlaid(&LoadDataset::default(), common.dataset)?;
+        require!(table.tables == 1, "run load fills one table: --tables is for riops prepare load");
         let own =
             common.share.map_or(0..table.rows, |share| share.rows_of(table.rows, self.batch_size));
         require!(
@@ -316,6 +356,31 @@ mod tests {
             assert!(run(method).validate_for(&dataset, Protocol::Prepared).is_err());
         }
         assert_eq!(run(Method::Copy).validate_for(&dataset, Protocol::Prepared), Ok(()));
+    }
+
+    #[test]
+    fn each_key_is_in_one_table_and_each_table_has_a_key() {
+        for (rows, tables) in [(1, 1), (10, 7), (7, 7), (100_000, 10_000), (2_147_483_648, 9_999)] {
+            let dataset = LoadDataset { tables, rows, ..LoadDataset::default() };
+            assert_eq!(dataset.validate(), Ok(()));
+            let mut next = 0;
+            for table in 0..tables {
+                let keys = dataset.keys_of_table(table);
+                assert_eq!(keys.start, next);
+                assert_eq!(dataset.table_of_key(keys.start), table, "{rows} rows, {tables} tables");
+                assert_eq!(
+                    dataset.table_of_key(keys.end - 1),
+                    table,
+                    "{rows} rows, {tables} tables"
+                );
+                next = keys.end;
+            }
+            assert_eq!(next, rows);
+        }
+        let too_many = LoadDataset { tables: 4, rows: 3, ..LoadDataset::default() };
+        assert!(
+            too_many.validate().unwrap_err().to_string().contains("--tables 4 exceeds --rows 3")
+        );
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct ProbePoint {
     pub server_cpus: Option<f64>,
     /// Dirty memory of this machine at the end of the interval, in bytes.
     pub dirty_bytes: Option<u64>,
+    /// Memory of the server's processes at the end of the interval that they do not share, in bytes: catalogs, plans, sorts.
+    pub server_memory_bytes: Option<u64>,
     /// MB of write-ahead log per second.
     pub wal_mb_s: Option<f64>,
     /// Checkpoints that were started or requested.
@@ -59,6 +61,12 @@ impl Sampled {
     /// Returns the CPU time of the fixed piece of work at the start: the median of the first three intervals, in microseconds.
     pub fn first_work_us(&self) -> f64 {
         median(&self.works_us().take(3).collect::<Vec<f64>>())
+    }
+
+    /// Returns the memory of the server's processes at the first point and at its highest, in bytes.
+    pub fn server_memory_bytes(&self) -> Option<(u64, u64)> {
+        let memory = || self.points.iter().filter_map(|point| point.server_memory_bytes);
+        memory().next().zip(memory().max())
     }
 
     fn works_us(&self) -> impl Iterator<Item = f64> {

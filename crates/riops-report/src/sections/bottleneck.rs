@@ -7,7 +7,9 @@ use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::figure::{Bottleneck, DeviceLoad, Summary};
 use riops_model::record::Record;
 use riops_model::record::{Blocker, ClientLimit, DeviceUse, Sampled, TimePart};
-use riops_model::units::format::{count, duration_us, joined, number_of, percent, rate};
+use riops_model::units::format::{
+    bytes_text, count, duration_us, joined, number_of, percent, rate,
+};
 
 /// Wait events that are named as the bottleneck.
 const WAITS_MAX: usize = 3;
@@ -284,6 +286,12 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
     let speed = lowest.map_or_else(String::new, |lowest| format!("; {}", speed_text(lowest)));
     let (busy, parts) = (machine.cpu_of_all_text(busy), parts.join(", "));
     document.line("machine", format!("CPU {busy}: {parts}{speed}"));
+    if let Some((first, most)) = stage.probes.as_ref().and_then(Sampled::server_memory_bytes) {
+        let (first, most) = (bytes_text(first), bytes_text(most));
+        let text =
+            format!("{most} in the server's processes ({first} at first), without shared buffers");
+        document.line("memory", text);
+    }
 }
 
 /// Whether processors with this share of their speed at the start kept it.

@@ -87,8 +87,13 @@ impl DatasetWords for LoadDataset {
         };
         let Self { table_name, field_length, .. } = self;
         let rows = count(self.rows);
-        format!(
-            "riops.{table_name}: {rows} rows with four text columns of {field_length} characters, {texts}"
-        )
+        let tables = match self.tables {
+            1 => format!("riops.{table_name}: {rows} rows"),
+            tables => format!(
+                "riops.{table_name}_1 to {table_name}_{tables}: {rows} rows in {} tables",
+                count(u64::from(tables))
+            ),
+        };
+        format!("{tables} with four text columns of {field_length} characters, {texts}")
     }
 }

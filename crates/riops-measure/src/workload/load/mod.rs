@@ -208,7 +208,7 @@ impl Describe for LoadDataset {
 
 impl Workload for Load {
     fn table_names(&self) -> Vec<String> {
-        vec![self.table.full_name()]
+        self.table.full_names()
     }
 
     fn unsupported(&self, dialect: Dialect) -> Option<&'static str> {

@@ -1,13 +1,15 @@
-//! The table that `load` fills and `point` reads and updates: its creation and its expected contents.
+//! The table that `load` fills and `point` reads and updates, or several tables with its rows: their creation and their
+//! expected contents.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::checksum::hash_text_extended;
 use super::rows::binary_piece;
 use crate::server::{Dialect, Feature};
 use crate::workload::access::Index;
-use crate::workload::check::{Bounds, Integers, Ledger};
-use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
+use crate::workload::check::{Bounds, Integers, Ledger, between, exact};
+use crate::workload::tables::{CopySource, Dataset, Footprint, Job, TABLES_PER_TRANSACTION, Table};
 use crate::workload::texts::Texts;
 use crate::workload::{KeyColumn, NON_TRANSACTIONAL, fill};
 use riops_model::plan::{Contents, LoadDataset};
@@ -18,6 +20,8 @@ const SHORT_TEXT_MAX: u64 = 126;
 
 const CREATE_TABLE: &str = include_str!("../../../sql/load/create_table.sql");
 pub(super) const COPY_BINARY: &str = include_str!("../../../sql/load/copy_binary.sql");
+const COPY_FROZEN: &str = include_str!("../../../sql/load/copy_frozen.sql");
+const ANALYZE: &str = include_str!("../../../sql/load/analyze.sql");
 const SETTLE: &str = include_str!("../../../sql/dataset/settle.sql");
 const IDS: &str = include_str!("../../../sql/load/ids.sql");
 const PARTS: &str = include_str!("../../../sql/load/parts.sql");
@@ -33,8 +37,10 @@ pub(in crate::workload) const COLUMNS: usize = 5;
 const PARTS_MAX: u64 = 100;
 /// Number of rows per transaction of `prepare`.
 const PREPARE_BATCH: u64 = 50_000;
+/// Maximum number of tables of a query: it locks all of them, and the server has a limited number of locks.
+const TABLES_PER_QUERY: u32 = 100;
 
-/// The table with all its parameters.
+/// The table, or several, with all parameters.
 #[derive(Debug, Clone)]
 pub struct LoadTable {
     /// Parameters of the dataset.
@@ -57,12 +63,16 @@ impl LoadTable {
         &self.dataset.table_name
     }
 
-    pub(in crate::workload) fn full_name(&self) -> String {
-        format!("riops.{}", self.name())
+    /// Returns the qualified names of the tables.
+    pub(in crate::workload) fn full_names(&self) -> Vec<String> {
+        let name = |table| format!("riops.{}", self.dataset.name_of_table(table));
+        (0..self.dataset.tables).map(name).collect()
     }
 
-    pub(in crate::workload) fn index(&self) -> Index {
-        Index { table: self.name().to_owned(), name: format!("{}_pkey", self.name()) }
+    /// Returns the index of the primary key of a table by its position.
+    pub(in crate::workload) fn index(&self, table: u32) -> Index {
+        let table = self.dataset.name_of_table(table);
+        Index { name: format!("{table}_pkey"), table }
     }
 
     pub(in crate::workload) fn key_column(&self) -> KeyColumn {
@@ -73,9 +83,14 @@ impl LoadTable {
         Texts::new(self.dataset.seed, self.dataset.field_length)
     }
 
-    /// Returns the text of a statement on the table in the dialect.
+    /// Returns the text of a statement on the first table in the dialect.
     pub(in crate::workload) fn sql(&self, template: &'static str) -> String {
-        fill(self.dialect.sql(template), &[("table", self.name())])
+        self.sql_of(0, template)
+    }
+
+    /// Returns the text of a statement on a table in the dialect.
+    pub(in crate::workload) fn sql_of(&self, table: u32, template: &'static str) -> String {
+        fill(self.dialect.sql(template), &[("table", &self.dataset.name_of_table(table))])
     }
 
     /// Returns an option in use that is not supported in this dialect. `non_transactional`: whether the run uses it.
@@ -91,12 +106,13 @@ impl LoadTable {
         ])
     }
 
-    fn create_sql(&self) -> String {
+    fn create_sql(&self, table: u32) -> String {
         let tablets = match self.dataset.tablets {
             0 => LoadDataset::TABLETS,
             tablets => tablets,
         };
-        let values = [("table", self.name()), ("tablets", &tablets.to_string())];
+        let name = self.dataset.name_of_table(table);
+        let values = [("table", name.as_str()), ("tablets", &tablets.to_string())];
         fill(self.dialect.sql(CREATE_TABLE), &values)
     }
 
@@ -105,38 +121,49 @@ impl LoadTable {
         self.sql(SETTLE)
     }
 
-    /// Returns the table and the jobs with which `prepare` fills it in parallel.
+    /// Returns the tables and the jobs with which `prepare` fills them in parallel.
     pub(in crate::workload) fn filled(&self) -> Dataset {
-        let (rows, texts, sql) = (self.dataset.rows, self.texts(), self.sql(COPY_BINARY));
-        let job = move |position: u64| {
-            let first = position * PREPARE_BATCH;
-            let end = rows.min(first + PREPARE_BATCH);
-            Job::Copy { sql: sql.clone(), rows: end - first, source: source(texts, first..end) }
-        };
         let settings = self.dataset.non_transactional.then(|| NON_TRANSACTIONAL.to_owned());
         Dataset {
             parameters: serde_json::to_value(&self.dataset).unwrap_or_default(),
             footprint: self.footprint(),
             settings: settings.into_iter().collect(),
-            tables: vec![Table {
-                name: self.full_name(),
-                create: vec![self.create_sql()],
-                jobs: rows.div_ceil(PREPARE_BATCH),
-                job: Box::new(job),
-                frozen_copy: None,
-                finish: vec![self.finish_sql()],
-                zeros: Vec::new(),
-                rows,
-            }],
+            tables: (0..self.dataset.tables).map(|table| self.filled_table(table)).collect(),
             ..Dataset::default()
         }
     }
 
-    /// Estimates the size of the table. A text is preceded by its length in one or four bytes.
+    fn filled_table(&self, table: u32) -> Table {
+        let (keys, texts) = (self.dataset.keys_of_table(table), self.texts());
+        let (rows, sql) = (keys.end - keys.start, self.sql_of(table, COPY_BINARY));
+        let is_frozen = self.dialect.has(Feature::Heap)
+            && self.dataset.tables as usize > TABLES_PER_TRANSACTION;
+        // A vacuum of many tables takes longer than their load, and frozen rows do not need it.
+        let finish = self.sql_of(table, if is_frozen { ANALYZE } else { SETTLE });
+        let job = move |position: u64| {
+            let first = keys.start + position * PREPARE_BATCH;
+            let end = keys.end.min(first + PREPARE_BATCH);
+            Job::Copy { sql: sql.clone(), rows: end - first, source: source(texts, first..end) }
+        };
+        Table {
+            name: format!("riops.{}", self.dataset.name_of_table(table)),
+            create: vec![self.create_sql(table)],
+            jobs: rows.div_ceil(PREPARE_BATCH),
+            job: Box::new(job),
+            frozen_copy: is_frozen.then(|| self.sql_of(table, COPY_FROZEN)),
+            finish: vec![finish],
+            zeros: Vec::new(),
+            rows,
+        }
+    }
+
+    /// Estimates the size of the tables. A text is preceded by its length in one or four bytes.
     fn footprint(&self) -> Footprint {
         let characters = u64::from(self.dataset.field_length);
         let length_bytes = if characters <= SHORT_TEXT_MAX { 1 } else { 4 };
-        Footprint::of_table(self.dataset.rows, 4 + 4 * (characters + length_bytes), 1)
+        let tables = u64::from(self.dataset.tables);
+        let rows = self.dataset.rows.div_ceil(tables);
+        Footprint::of_table(rows, 4 + 4 * (characters + length_bytes), 1).times(tables)
     }
 
     /// Returns the number of rows of each range of ids except the last.
@@ -146,37 +173,67 @@ impl LoadTable {
 
     pub(in crate::workload) fn contents_sql(&self) -> Vec<String> {
         let (part, lengths) = (self.part_rows().to_string(), self.lengths().join(", "));
-        let values = [("table", self.name()), ("part", &part), ("lengths", &lengths)];
-        vec![fill(IDS, &values), fill(PARTS, &values)]
+        let of_all = |template: &'static str| {
+            let values = [("part", part.as_str()), ("lengths", lengths.as_str())];
+            let sql = fill(template, &values);
+            self.sources().into_iter().map(move |source| fill(&sql, &[("source", &source)]))
+        };
+        of_all(IDS).chain(of_all(PARTS)).collect()
     }
 
-    /// Compares the results of `contents_sql` for a complete table with the acknowledged updates.
+    /// Returns what the queries of the contents read: the table, or groups of several tables.
+    fn sources(&self) -> Vec<String> {
+        let names = self.full_names();
+        let source = |names: &[String]| match names {
+            [name] => name.clone(),
+            names => {
+                format!("(select * from {}) as tables", names.join(" union all select * from "))
+            }
+        };
+        names.chunks(TABLES_PER_QUERY as usize).map(source).collect()
+    }
+
+    /// Divides the results of `contents_sql`, and of `ledger_sql` after them: the ids of each source, and the parts of all.
+    fn divided<'a>(&self, contents: &'a Integers) -> (&'a [Vec<i128>], Vec<Part>, &'a [Vec<i128>]) {
+        let sources = self.dataset.tables.div_ceil(TABLES_PER_QUERY) as usize;
+        let (ids, rest) = contents.split_at(sources.min(contents.len()));
+        let (numbers, rest) = rest.split_at(sources.min(rest.len()));
+        (ids, parts(numbers), rest)
+    }
+
+    /// Compares the results of `contents_sql` for complete tables with the acknowledged updates.
     pub fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         let rows = i128::from(self.dataset.rows);
-        let parts = parts(contents);
-        let ids = contents.first().map_or(&[][..], Vec::as_slice);
-        let id = |position: usize| ids.get(position).copied().unwrap_or(0);
-        let name = self.name();
+        let (ids, parts, _) = self.divided(contents);
+        let id = |position: usize| {
+            ids.iter().map(move |ids| ids.get(position).copied().unwrap_or_default())
+        };
+        let name = self.names();
         let expected = match self.dataset.contents {
             Contents::Seed => Some(self.expected()),
             Contents::Unknown if baseline.len() > 1 => {
-                Some(self::parts(baseline).into_iter().map(|part| part.checksum).collect())
+                let (_, parts, _) = self.divided(baseline);
+                Some(parts.into_iter().map(|part| part.checksum).collect())
             }
             Contents::Unknown => None,
         };
         let mut checks = vec![
-            crate::workload::check::exact(
-                format!("rows of riops.{name}"),
-                rows,
-                total(&parts, |part| part.rows),
-            ),
-            crate::workload::check::exact(format!("distinct ids of riops.{name}"), rows, id(0)),
-            crate::workload::check::exact(format!("smallest id of riops.{name}"), 0, id(1)),
-            crate::workload::check::exact(format!("largest id of riops.{name}"), rows - 1, id(2)),
+            exact(format!("rows of {name}"), rows, total(&parts, |part| part.rows)),
+            exact(format!("distinct ids of {name}"), rows, id(0).sum()),
+            exact(format!("smallest id of {name}"), 0, id(1).min().unwrap_or_default()),
+            exact(format!("largest id of {name}"), rows - 1, id(2).max().unwrap_or_default()),
             self.lengths_check(&parts),
         ];
         checks.extend(expected.map(|expected| self.checksum_check(&parts, &expected, ledger)));
         checks
+    }
+
+    /// Returns the names of all tables in the name of a check.
+    fn names(&self) -> String {
+        match self.dataset.tables {
+            1 => format!("riops.{}", self.name()),
+            tables => format!("riops.{0}_1 to {0}_{tables}", self.name()),
+        }
     }
 
     fn lengths(&self) -> Vec<String> {
@@ -186,7 +243,7 @@ impl LoadTable {
     fn lengths_check(&self, parts: &[Part]) -> Check {
         let lengths = self.lengths().join(" or ");
         let what = format!("rows with a text that is not {lengths} characters long");
-        crate::workload::check::exact(what, 0, total(parts, |part| part.wrong_lengths))
+        exact(what, 0, total(parts, |part| part.wrong_lengths))
     }
 
     /// Compares the checksums of the ranges. Each update changes the checksum of at most one range.
@@ -224,21 +281,20 @@ impl LoadTable {
         contents: &Integers,
         ledger: &Ledger,
     ) -> Vec<Check> {
-        let parts = parts(contents);
+        let (ids, parts, batches) = self.divided(contents);
         let rows = total(&parts, |part| part.rows);
-        let distinct = contents.first().and_then(|ids| ids.first()).copied().unwrap_or(0);
-        let name = self.name();
-        let batches = Batches::count(ledger, contents.get(2..).unwrap_or_default());
+        let distinct = ids.iter().filter_map(|ids| ids.first()).sum();
+        let name = self.names();
+        let batches = Batches::count(ledger, batches);
         let bounds = Bounds::new(ledger.rows_changed, 0, batches.unresolved_rows, ledger.open_runs);
-        let acknowledged = format!("acknowledged rows of riops.{name}");
-        let all = format!("rows of riops.{name} (load incomplete)");
-        let mut checks =
-            vec![crate::workload::check::between(acknowledged, bounds, rows - batches.rows)];
+        let acknowledged = format!("acknowledged rows of {name}");
+        let all = format!("rows of {name} (load incomplete)");
+        let mut checks = vec![between(acknowledged, bounds, rows - batches.rows)];
         checks.extend(batches.check(self.dataset.non_transactional));
         checks.extend([
-            crate::workload::check::exact(format!("distinct ids of riops.{name}"), rows, distinct),
+            exact(format!("distinct ids of {name}"), rows, distinct),
             self.lengths_check(&parts),
-            crate::workload::check::exact(all, i128::from(self.dataset.rows), rows),
+            exact(all, i128::from(self.dataset.rows), rows),
         ]);
         checks
     }
@@ -287,7 +343,7 @@ struct Batches {
 }
 
 impl Batches {
-    fn count(ledger: &Ledger, row_counts: &Integers) -> Self {
+    fn count(ledger: &Ledger, row_counts: &[Vec<i128>]) -> Self {
         let mut all = Self { unresolved_rows: ledger.rows_unknown, ..Self::default() };
         for (&(first, last), rows) in ledger.batches_unknown.iter().zip(row_counts) {
             let expected = i128::from(last) - i128::from(first) + 1;
@@ -317,15 +373,18 @@ impl Batches {
     }
 }
 
-fn parts(contents: &Integers) -> Vec<Part> {
-    let numbers = contents.get(1).map_or(&[][..], Vec::as_slice);
-    let part = |&[position, rows, wrong_lengths, checksum]: &[i128; 4]| Part {
-        position,
-        rows,
-        wrong_lengths,
-        checksum,
-    };
-    numbers.as_chunks().0.iter().map(part).collect()
+/// Returns the ranges of ids. Several tables may have rows of the same range.
+fn parts(contents: &[Vec<i128>]) -> Vec<Part> {
+    let mut parts = BTreeMap::new();
+    let numbers = contents.iter().flat_map(|numbers| numbers.as_chunks().0);
+    for &[position, rows, wrong_lengths, checksum] in numbers {
+        let empty = Part { position, rows: 0, wrong_lengths: 0, checksum: 0 };
+        let part = parts.entry(position).or_insert(empty);
+        part.rows += rows;
+        part.wrong_lengths += wrong_lengths;
+        part.checksum += checksum;
+    }
+    parts.into_values().collect()
 }
 
 fn total(parts: &[Part], value: impl Fn(&Part) -> i128) -> i128 {

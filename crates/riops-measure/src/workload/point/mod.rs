@@ -1,4 +1,4 @@
-//! `point`: selects or updates one row at a time by its primary key, in the table of `load`.
+//! `point`: selects or updates one row at a time by its primary key, in the table of `load` or in several with its rows.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use super::texts::Texts;
 use super::transaction::{Reply, Transaction, TransactionOutcome};
 use super::values::{INT_OID, TEXT_OID, int_of};
 use super::{
-    ALL_STATEMENTS, Build, BuildFor, Generator, KeyColumn, NO_PARALLEL_WORKERS, SessionPlan, Stage,
-    Statement, Work, Workload, session_settings,
+    Build, BuildFor, Generator, KeyColumn, NO_PARALLEL_WORKERS, SessionPlan, Stage, Statement,
+    Work, Workload, session_settings,
 };
 use crate::server::Dialect;
 use riops_model::plan::{DatasetPlan, LoadDataset, Plan, PlanError, PointOperations, PointRun};
@@ -62,24 +62,40 @@ impl PointAccess {
         self.run.field_length.unwrap_or(self.table.dataset.field_length)
     }
 
-    fn statements(&self) -> Vec<Statement> {
-        let select = Statement::new("select", self.table.sql(SELECT), [INT_OID]);
+    /// Returns the number of tables that the sessions use, the first ones.
+    fn tables_used(&self) -> u32 {
+        self.table.dataset.table_of_key(self.rows_used.saturating_sub(1)) + 1
+    }
+
+    /// Returns the statements on a table.
+    fn statements_of(&self, table: u32) -> Vec<Statement> {
+        let statement = |name: &str, template, types: &[u32]| {
+            let name = match self.table.dataset.tables {
+                1 => name.to_owned(),
+                _ => format!("{name}_{}", table + 1),
+            };
+            Statement::new(&name, self.table.sql_of(table, template), types)
+        };
         let types = [INT_OID, TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID];
-        let update = Statement::new("update", self.table.sql(UPDATE), types);
-        [(select, self.run.selects()), (update, self.run.updates())]
-            .into_iter()
-            .filter_map(|(statement, used)| used.then_some(statement))
-            .collect()
+        let select = self.run.selects().then(|| statement("select", SELECT, &types[..1]));
+        let update = self.run.updates().then(|| statement("update", UPDATE, &types));
+        select.into_iter().chain(update).collect()
     }
 
     fn session(&self, plan: &Plan, session: u32) -> SessionPlan {
         let (index, non_transactional) = (u64::from(session), self.run.non_transactional);
+        let tables = self.tables_used();
+        let per_table = usize::from(self.run.selects()) + usize::from(self.run.updates());
+        // Each session checks the plans on one table only: with many tables, all of them would be a noticeable load.
+        let watched = (session % tables) as usize * per_table;
         SessionPlan {
             settings: session_settings(&SESSION_SETTINGS, plan.protocol, non_transactional),
-            statements: self.statements(),
-            watched: ALL_STATEMENTS,
+            statements: (0..tables).flat_map(|table| self.statements_of(table)).collect(),
+            watched: watched..watched + per_table,
             work: Work::Client(Box::new(PointGenerator {
                 op: self.run.op,
+                dataset: self.table.dataset.clone(),
+                per_table,
                 keys: RangePicker::new(self.run.distribution, self.rows_used, 1, plan.seed),
                 rng: stream(plan.seed, Purpose::Ranges, index),
                 texts: Texts::new(stream_seed(plan.seed, index), self.field_length()),
@@ -124,7 +140,13 @@ impl Build for PointRun {
 
 impl Workload for PointAccess {
     fn table_names(&self) -> Vec<String> {
-        vec![self.table.full_name()]
+        self.table.full_names()
+    }
+
+    fn used_table_names(&self) -> Vec<String> {
+        let mut names = self.table.full_names();
+        names.truncate(self.tables_used() as usize);
+        names
     }
 
     fn unsupported(&self, dialect: Dialect) -> Option<&'static str> {
@@ -145,15 +167,18 @@ impl Workload for PointAccess {
     }
 
     fn accesses(&self) -> Vec<Access> {
-        let access = |statement: Statement| {
-            let is_update = statement.name == "update";
+        let access = |table: u32, statement: Statement| {
+            let is_update = statement.parameter_types.len() == COLUMNS;
             let expected =
                 if is_update { AccessPath::UpdateByIndex } else { AccessPath::IndexScan };
-            let mut arguments = vec!["0".to_owned()];
+            let mut arguments = vec![self.table.dataset.keys_of_table(table).start.to_string()];
             arguments.extend(statement.parameter_types.iter().skip(1).map(|_| "''".to_owned()));
-            Access::new(statement, arguments, expected(self.table.index()), self.table.dialect)
+            Access::new(statement, arguments, expected(self.table.index(table)), self.table.dialect)
         };
-        self.statements().into_iter().map(access).collect()
+        let of_table = |table| {
+            self.statements_of(table).into_iter().map(move |statement| access(table, statement))
+        };
+        (0..self.tables_used()).flat_map(of_table).collect()
     }
 
     fn stage(&self, plan: &Plan) -> Stage {
@@ -183,6 +208,9 @@ const OPERATION_UPDATE: usize = 1;
 #[derive(Debug)]
 struct PointGenerator {
     op: PointOperations,
+    dataset: LoadDataset,
+    /// Number of statements on each table.
+    per_table: usize,
     keys: RangePicker,
     rng: Xoshiro256PlusPlus,
     /// Texts that updates write, new ones each time.
@@ -206,11 +234,13 @@ impl Generator for PointGenerator {
     fn next(&mut self, tx: &mut Transaction) -> bool {
         let update = self.is_update_next();
         // The picker returns numbers from 1, the keys start at 0.
-        let id = int_of(self.keys.pick(&mut self.rng) - 1);
+        let key = self.keys.pick(&mut self.rng) - 1;
+        let table = self.dataset.table_of_key(key) as usize;
+        let (id, first) = (int_of(key), table * self.per_table);
         tx.begin(if update { OPERATION_UPDATE } else { OPERATION_SELECT }, 1);
         if update {
-            // Without selects, the update is the only statement.
-            let statement = usize::from(self.op.update_percent < 100);
+            // The update is the last statement on its table.
+            let statement = first + self.per_table - 1;
             let (texts, ordinal) = (self.texts, self.updates);
             tx.execute_with(statement, COLUMNS, |values| {
                 values.int(id);
@@ -220,7 +250,7 @@ impl Generator for PointGenerator {
             });
             self.updates += 1;
         } else {
-            tx.execute_with(0, 1, |values| values.int(id));
+            tx.execute_with(first, 1, |values| values.int(id));
         }
         tx.end_step();
         self.statements += 1;

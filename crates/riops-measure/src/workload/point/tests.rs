@@ -141,3 +141,26 @@ fn statements_are_expected_to_use_the_primary_key() {
         .collect();
     insta::assert_snapshot!(lines.join("\n"));
 }
+
+#[test]
+fn each_statement_reads_the_table_that_has_its_key() {
+    let mut point = point(100, "mixed:50/50", None);
+    point.table.dataset.tables = 7;
+    // 50 rows are in the first four tables.
+    point.rows_used = 50;
+    assert_eq!(point.used_table_names().len(), 4);
+    assert_eq!(point.accesses().len(), 8);
+    let (mut generator, mut tx) = session(&point);
+    let mut tables = std::collections::BTreeSet::new();
+    for _ in 0..500 {
+        generator.next(&mut tx);
+        let (name, parameters) = decoded(&tx);
+        let id = i32::from_be_bytes(parameters[0].clone().try_into().unwrap());
+        let (operation, table) = name.split_once('_').unwrap();
+        assert_eq!(operation == "update", parameters.len() == 5);
+        let keys = point.table.dataset.keys_of_table(table.parse::<u32>().unwrap() - 1);
+        assert!(keys.contains(&u64::try_from(id).unwrap()), "{name} with {id}");
+        tables.insert(name);
+    }
+    assert_eq!(tables.len(), 8);
+}

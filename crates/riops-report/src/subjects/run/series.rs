@@ -322,6 +322,12 @@ pub(super) fn of_probes(record: &Record, id: &str) -> Vec<Chart> {
             linear("MB", Unit::Mb),
             &[("dirty", &|point| Some(point.dirty_bytes? as f64 / 1e6))],
         ),
+        timeline.picked(
+            "server_memory",
+            "Memory of the server's processes without shared buffers",
+            linear("MB", Unit::Mb),
+            &[("server", &|point| Some(point.server_memory_bytes? as f64 / 1e6))],
+        ),
     ];
     charts.into_iter().flatten().collect()
 }

@@ -1,0 +1,1 @@
+analyze riops.{table}
