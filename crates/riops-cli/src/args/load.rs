@@ -21,7 +21,7 @@ use crate::failure::refuse;
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct LoadTableOptions {
-    /// Rows in the table, or in all tables together; ids start at 0
+    /// Number of rows; ids start at 0
     #[arg(short, long, value_name = "N", or_default = LoadDataset::default().rows)]
     pub(crate) rows: Option<Count>,
     /// Name of the table in the schema riops

@@ -32,7 +32,7 @@ pub(super) fn memory_of_server(session: i32) -> Option<u64> {
     Some(children.split_ascii_whitespace().filter_map(private).sum::<u64>() * page)
 }
 
-/// Parses /proc/PID/statm: the pages in total, in memory, and those of them that files and other processes share.
+/// Parses /proc/PID/statm: all pages, the pages in memory, and how many of these are shared with files and other processes.
 fn private_pages(text: &str) -> Option<u64> {
     let mut pages = text.split_ascii_whitespace().skip(1).map(|pages| pages.parse::<u64>().ok());
     Some(pages.next()??.saturating_sub(pages.next()??))
