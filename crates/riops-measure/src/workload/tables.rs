@@ -71,7 +71,7 @@ pub struct Table {
     pub jobs: u64,
     /// Returns the job with a number, from 0.
     pub job: Box<dyn Fn(u64) -> Job + Send + Sync>,
-    /// The COPY statement of all jobs for loading the table in one transaction, which begins by emptying it; `None` if
+    /// The COPY statement of all jobs for loading the table in one transaction, which creates or empties it first; `None` if
     /// the jobs must be separate transactions.
     pub frozen_copy: Option<String>,
     /// Statements to execute separately after the load: indexes, statistics.
