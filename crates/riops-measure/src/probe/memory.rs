@@ -1,4 +1,4 @@
-//! Memory of this machine, and the share of the time in which tasks waited for CPU, memory or I/O.
+//! Memory of this machine and of the server's processes, and the share of the time in which tasks waited for CPU, memory or I/O.
 
 use std::fs;
 
@@ -75,6 +75,14 @@ mod tests {
             (102_400, 20_480, 3_072)
         );
         assert_eq!(parse("MemTotal: 1 kB"), None);
+    }
+
+    #[test]
+    fn shared_pages_are_no_private_memory() {
+        assert_eq!(private_pages("9000 700 650 12 0 80 0"), Some(50));
+        assert_eq!(private_pages("9000 700"), None);
+        let own = std::process::id().cast_signed();
+        assert!(memory_of_server(own).is_none_or(|bytes| bytes > 0));
     }
 
     #[test]

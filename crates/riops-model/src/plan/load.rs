@@ -88,6 +88,15 @@ impl LoadDataset {
         }
     }
 
+    /// Returns the qualified names of all tables in a text for people.
+    pub fn names(&self) -> String {
+        let name = &self.table_name;
+        match self.tables {
+            1 => format!("riops.{name}"),
+            tables => format!("riops.{name}_1 to {name}_{tables}"),
+        }
+    }
+
     /// Returns the keys of a table by its position, from 0.
     pub fn keys_of_table(&self, position: u32) -> Range<u64> {
         let first = |position: u32| self.rows * u64::from(position) / u64::from(self.tables);

@@ -204,6 +204,7 @@ fn client_text(summary: &Summary<'_>) -> String {
 /// What machine, client and device did meanwhile.
 pub(crate) fn resources(document: &mut Document, summary: &Summary<'_>) {
     machine(document, summary);
+    memory(document, summary);
     let throttled = summary.stage.server_throttled_share.filter(|&share| share > 0.0).map(percent);
     let quota = |share| format!("CPU quota of its cgroup exhausted in {share} of the periods");
     document.lines("server", throttled.map(quota));
@@ -286,7 +287,12 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
     let speed = lowest.map_or_else(String::new, |lowest| format!("; {}", speed_text(lowest)));
     let (busy, parts) = (machine.cpu_of_all_text(busy), parts.join(", "));
     document.line("machine", format!("CPU {busy}: {parts}{speed}"));
-    if let Some((first, most)) = stage.probes.as_ref().and_then(Sampled::server_memory_bytes) {
+}
+
+/// Memory of the server's processes.
+fn memory(document: &mut Document, summary: &Summary<'_>) {
+    let probes = summary.stage.probes.as_ref();
+    if let Some((first, most)) = probes.and_then(Sampled::server_memory_bytes) {
         let (first, most) = (bytes_text(first), bytes_text(most));
         let text =
             format!("{most} in the server's processes ({first} at first), without shared buffers");

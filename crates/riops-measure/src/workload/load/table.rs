@@ -208,7 +208,7 @@ impl LoadTable {
         let id = |position: usize| {
             ids.iter().map(move |ids| ids.get(position).copied().unwrap_or_default())
         };
-        let name = self.names();
+        let name = self.dataset.names();
         let expected = match self.dataset.contents {
             Contents::Seed => Some(self.expected()),
             Contents::Unknown if baseline.len() > 1 => {
@@ -226,14 +226,6 @@ impl LoadTable {
         ];
         checks.extend(expected.map(|expected| self.checksum_check(&parts, &expected, ledger)));
         checks
-    }
-
-    /// Returns the names of all tables in the name of a check.
-    fn names(&self) -> String {
-        match self.dataset.tables {
-            1 => format!("riops.{}", self.name()),
-            tables => format!("riops.{0}_1 to {0}_{tables}", self.name()),
-        }
     }
 
     fn lengths(&self) -> Vec<String> {
@@ -284,7 +276,7 @@ impl LoadTable {
         let (ids, parts, batches) = self.divided(contents);
         let rows = total(&parts, |part| part.rows);
         let distinct = ids.iter().filter_map(|ids| ids.first()).sum();
-        let name = self.names();
+        let name = self.dataset.names();
         let batches = Batches::count(ledger, batches);
         let bounds = Bounds::new(ledger.rows_changed, 0, batches.unresolved_rows, ledger.open_runs);
         let acknowledged = format!("acknowledged rows of {name}");
