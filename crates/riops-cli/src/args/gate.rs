@@ -1,11 +1,15 @@
 //! Options of `riops gate` and `riops bisect`.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use riops::study::limits::MACHINES;
 use riops::units::Span;
 
+use super::fleet::AGENTS_WITHIN;
 use super::output::{AnswerOptions, FINDINGS, Forms, GATE};
+use super::parsers::OrDefault;
 use super::shared::{StoreOptions, TargetOptions, TrustOption};
 
 /// Fail if a variant is slower than another one: two servers, databases, settings or builds
@@ -28,6 +32,8 @@ pub(crate) struct Gate {
     pub(crate) annotations: bool,
     #[command(flatten)]
     pub(crate) both: JudgedOptions,
+    #[command(flatten)]
+    pub(crate) machines: MachinesOptions,
 }
 
 /// Find the commit of a git repository that made a workload slower
@@ -75,6 +81,30 @@ pub(crate) enum ExitCodes {
     Ci,
     /// 125 for an inconclusive result or a failed build, 128 and more to end the bisection
     Bisect,
+}
+
+/// Several machines
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Machines")]
+pub(crate) struct MachinesOptions {
+    /// Judge the results of several machines, which meet under this name in the PostgreSQL store; another gate needs another name
+    #[arg(long, value_name = "NAME", requires = "machines")]
+    pub(crate) fleet: Option<String>,
+    /// Number of machines
+    #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u32).range(machines()))]
+    pub(crate) machines: Option<u32>,
+    /// Number of this machine, starting at 0 [default: from Kubernetes, Slurm, MPI or Flux]
+    #[arg(long, value_name = "K", requires = "fleet")]
+    pub(crate) machine: Option<u32>,
+    /// Maximum wait for a machine that does not measure
+    #[arg(long, value_name = "TIME", requires = "fleet", or_default = AGENTS_WITHIN)]
+    pub(crate) machines_within: Option<Span>,
+}
+
+/// The limits of the number of machines.
+fn machines() -> RangeInclusive<i64> {
+    let (first, last) = MACHINES.into_inner();
+    first.into()..=last.into()
 }
 
 /// How a commit becomes a variant

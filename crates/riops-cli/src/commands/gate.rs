@@ -4,17 +4,21 @@ use std::cell::RefCell;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::experiment::{Builder, Variant};
+use riops::experiment::{Builder, Machines, Variant};
+use riops::fleet::rank;
 use riops::report::{self, Rendered, findings_in};
 use riops::server::embedded::cache_directory;
-use riops::study::{GateVerdict, GateView, ServerChoice};
+use riops::store::StoreLocation;
+use riops::study::{GateVerdict, GateView, Machine, ServerChoice};
 use riops::units::text::json_text;
 
-use crate::args::gate::{BuildOptions, ExitCodes, Gate, JudgedOptions};
+use crate::args::fleet::AGENTS_WITHIN;
+use crate::args::gate::{BuildOptions, ExitCodes, Gate, JudgedOptions, MachinesOptions};
 use crate::experiment::conductor::{conductor, select};
 use crate::experiment::gate::{GateFile, SKIPPED, Undecided, named_apart, recoded};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, conduct_error, refuse};
 use crate::output::Outputs;
+use crate::stored;
 use crate::target::embedded_options;
 use crate::ui::Ui;
 
@@ -48,6 +52,7 @@ fn judged(options: &Gate, ui: Ui) -> Result<(GateView, Undecided)> {
     let file = GateFile::read(&options.file, options.both.trust)?;
     let databases = RefCell::default();
     let select = |choice: &ServerChoice| select(choice, &databases.borrow(), ui);
+    let machines = machines(options, &file, ui)?;
     let conductor = conductor(&options.both.store, None, &select, ui)?;
     let variant = |builder: &Builder, revision: &str| {
         builder.variant(revision, &conductor.events, ui.interrupt)
@@ -66,8 +71,40 @@ fn judged(options: &Gate, ui: Ui) -> Result<(GateView, Undecided)> {
     let tests = file.tests(&variants, rules.error, &ui.given().target, &databases)?;
     let [base, head] = &variants;
     let names = [base.name.clone(), named_apart(base, head)];
-    let gated = conductor.gate(names, tests, &rules).map_err(conduct_error)?;
-    Ok((gated.view, file.inconclusive))
+    let view = match &machines {
+        Some(machines) => conductor.gate_of_machines(names, tests, &rules, machines),
+        None => conductor.gate(names, tests, &rules).map(|gated| gated.view),
+    };
+    Ok((view.map_err(conduct_error)?, file.inconclusive))
+}
+
+/// Returns which of several machines this is; `None` for a single one.
+fn machines(options: &Gate, file: &GateFile, ui: Ui) -> Result<Option<Machines>> {
+    let MachinesOptions { fleet, machines, machine, machines_within } = &options.machines;
+    let (Some(gate), Some(machines)) = (fleet.clone(), *machines) else {
+        return Ok(None);
+    };
+    riops::plan::require_public([&gate])?;
+    let needed = file.machines_needed()?;
+    if machines < needed {
+        return refuse(format!(
+            "{machines} machines cannot show a difference with the error of this gate: at least {needed} are needed"
+        ));
+    }
+    if !matches!(stored::location(&options.both.store, ui)?, StoreLocation::Postgresql(_)) {
+        return refuse(
+            "--fleet requires --store postgresql://…: the machines meet in this database",
+        );
+    }
+    let (rank, _) = rank(|name| std::env::var(name).ok());
+    let Some(index) = machine.or(rank) else {
+        return refuse("--fleet requires --machine K, the number of this machine, from 0");
+    };
+    if index >= machines {
+        return refuse(format!("--machine must be below --machines {machines}"));
+    }
+    let within = machines_within.unwrap_or(AGENTS_WITHIN).0;
+    Ok(Some(Machines { own: Machine { gate, index, machines }, within }))
 }
 
 /// Returns what builds commits, if there is a command.

@@ -316,6 +316,7 @@ fn goal(
             repeats_max: gate.map_or(0, |gate| gate.repeats_max),
             one_sided: gate.is_some(),
             costs: gate.map_or_else(Vec::new, |gate| gate.costs.clone()),
+            machine: None,
         }));
     }
     if let Some(search) = search {

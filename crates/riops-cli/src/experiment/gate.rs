@@ -8,7 +8,7 @@ use anyhow::Result;
 use riops::experiment::{BuildError, GateRules, Variant};
 use riops::figure::CostKind;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
-use riops::study::{ALPHA, BLOCKS_MAX, EFFECT, Experiment};
+use riops::study::{ALPHA, BLOCKS_MAX, EFFECT, Experiment, machines_needed};
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -150,6 +150,14 @@ impl GateFile {
             limit_s: limit_s.or(self.time_limit.map(|limit| limit.0)),
             continues: false,
         })
+    }
+
+    /// Returns how many machines are needed to show a difference.
+    ///
+    /// # Errors
+    /// If a share is invalid.
+    pub(crate) fn machines_needed(&self) -> Result<u32> {
+        Ok(machines_needed(self.rules(None)?.error, self.workload.len()))
     }
 
     /// Returns the A/B tests of the workloads, whose false verdicts together have the probability `error`. Adds the connection

@@ -34,6 +34,7 @@ mod fleet_experiment;
 mod fleet_network;
 mod gallery;
 mod gate;
+mod gate_machines;
 mod harness;
 mod help;
 mod hijack;

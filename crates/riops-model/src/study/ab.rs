@@ -22,7 +22,10 @@ pub(super) fn next(study: &Study, settings: &AbSettings) -> Option<Task> {
     // If a block has begun, the look before it has not ended the test.
     let task = (measured < settings.blocks_max).then(|| open(measured + 1))??;
     let is_begun = study.finished.iter().any(|run| run.task.block > measured);
-    let goes_on = |look: Look| matches!(look.decision, Decision::Continue { .. });
+    // One machine alone decides nothing.
+    let goes_on = |look: Look| {
+        settings.machine.is_some() || matches!(look.decision, Decision::Continue { .. })
+    };
     (is_begun || look_after(study, settings, measured).is_none_or(goes_on)).then_some(task)
 }
 
@@ -98,8 +101,18 @@ fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> 
         figures.iter().map(values).collect()
     };
     let (figures, costs) = figures_and_costs(study, settings);
-    let mut current = look(&values(&figures), ordinal, &sequential);
-    let costs = look(&values(&costs), ordinal, &sequential).effects;
+    Some(look_with_costs(&values(&figures), &values(&costs), ordinal, &sequential))
+}
+
+/// Compares figures and costs at a look. The costs have an error probability in addition to the figures.
+pub(super) fn look_with_costs(
+    figures: &[(Direction, Vec<Block>)],
+    costs: &[(Direction, Vec<Block>)],
+    ordinal: u32,
+    sequential: &SequentialSettings,
+) -> Look {
+    let mut current = look(figures, ordinal, sequential);
+    let costs = look(costs, ordinal, sequential).effects;
     let known = || costs.iter().filter_map(|effect| effect.as_ref().ok());
     let is_last = ordinal == sequential.looks_max();
     if known().any(|cost| cost.outcome == Outcome::Slower) {
@@ -111,10 +124,10 @@ fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> 
         current.decision = Decision::Continue { blocks: sequential.blocks_at(ordinal + 1) };
     }
     current.effects.extend(costs);
-    Some(current)
+    current
 }
 
-fn values(study: &Study, blocks: u32, figure: Figure) -> Vec<Block> {
+pub(super) fn values(study: &Study, blocks: u32, figure: Figure) -> Vec<Block> {
     let of_cell = |block: u32, cell: usize| -> Option<Vec<f64>> {
         let runs = study.finished.iter().filter(|run| run.task.block == block);
         let runs = runs.filter(|run| run.task.cell == cell).filter_map(Finished::usable);
@@ -135,7 +148,10 @@ pub fn figures_of(study: &Study, settings: &AbSettings) -> Vec<Figure> {
     [figures, costs].concat()
 }
 
-fn figures_and_costs(study: &Study, settings: &AbSettings) -> (Vec<Figure>, Vec<Figure>) {
+pub(super) fn figures_and_costs(
+    study: &Study,
+    settings: &AbSettings,
+) -> (Vec<Figure>, Vec<Figure>) {
     let Some(stage) = study.finished.iter().find_map(Finished::usable).and_then(main_stage) else {
         return (Vec::new(), Vec::new());
     };
@@ -171,6 +187,7 @@ mod tests {
         repeats_max: 0,
         one_sided: false,
         costs: Vec::new(),
+        machine: None,
     };
 
     /// Conducts a test in which the throughput of B is `ratio` times the throughput of A, with noise of 1 %.

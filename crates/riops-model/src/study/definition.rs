@@ -105,6 +105,27 @@ impl Experiment {
         Self::new(name.to_owned(), axes, plans.into_iter().map(cell).collect())
     }
 
+    /// Returns an A/B test as this machine measures it: with its name, and with another order of the runs.
+    #[must_use]
+    pub fn on_machine(self, machine: &Machine) -> Self {
+        let goal = match self.goal {
+            Goal::Ab(settings) => {
+                Goal::Ab(AbSettings { machine: Some(machine.clone()), ..settings })
+            }
+            other => other,
+        };
+        let seed = self.seed.wrapping_add(u64::from(machine.index) << 16);
+        Self { name: machine.test_name(&self.name), seed, goal, ..self }
+    }
+
+    /// Returns the machine, if it is a test of a gate over several machines.
+    pub fn machine(&self) -> Option<&Machine> {
+        match &self.goal {
+            Goal::Ab(settings) => settings.machine.as_ref(),
+            Goal::Sweep { .. } | Goal::Saturation(_) => None,
+        }
+    }
+
     /// Whether its runs need databases that it creates.
     pub fn leaves_databases(&self) -> bool {
         self.reset == Reset::Restore || matches!(self.database, DatabaseChoice::Own(_))
@@ -174,6 +195,28 @@ pub struct AbSettings {
     /// Costs of a transaction to judge. All of them together have the significance level `alpha`, in addition to the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<CostKind>,
+    /// The machine, if several of them measure the test. Each measures all blocks, and all of them are judged together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+}
+
+/// A machine of a gate over several machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Name of the gate.
+    pub gate: String,
+    /// Number of this machine, from 0.
+    pub index: u32,
+    /// Number of machines.
+    pub machines: u32,
+}
+
+impl Machine {
+    /// Returns the name of a test on this machine. It differs from the names on the others, so that each is found in the store.
+    pub fn test_name(&self, workload: &str) -> String {
+        let Self { gate, index, machines } = self;
+        format!("{workload} (gate {gate}, machine {index} of {machines})")
+    }
 }
 
 /// Settings of a search for the saturation point.

@@ -10,7 +10,7 @@ use super::task::{Finished, Study};
 use super::{ab, counted};
 use crate::comparison::Undecided;
 use crate::figure::Figure;
-use crate::stats::{Decision, Direction, Look, Outcome};
+use crate::stats::{Decision, Direction, Look, Outcome, RatioInterval};
 use crate::units::format::percent;
 
 /// Verdict of a gate.
@@ -102,6 +102,9 @@ pub struct GateWorkload {
     pub undecided: Option<Undecided>,
     /// The figures.
     pub figures: Vec<GateRow>,
+    /// The result of each machine; empty if only one measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<GateMachine>,
 }
 
 /// A figure of both variants.
@@ -114,6 +117,25 @@ pub struct GateRow {
     /// The comparison; absent if the test does not compare the figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
+}
+
+/// The main figure on one machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GateMachine {
+    /// Number of the machine, from 0.
+    pub machine: u32,
+    /// Name of its host.
+    pub host: String,
+    /// Id of the experiment with its runs.
+    pub experiment: String,
+    /// Number of complete blocks.
+    pub blocks: u32,
+    /// The comparison of its runs alone; absent if they cannot be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
+    /// The ratios of machines that vary like the others, if this one contradicts them: its ratio is not among these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<RatioInterval>,
 }
 
 impl GateWorkload {
@@ -140,14 +162,7 @@ impl GateWorkload {
             .chain(costs)
             .collect();
         let counting = counted(study);
-        // A run that is not valid, such as one with wrong rows or another access path, is not a result that could pass.
-        let invalid = |run: &Finished| {
-            let verdict = &run.result.as_ref().ok()?.verdict;
-            let reasons = verdict.reasons.join("; ");
-            (!verdict.valid).then(|| format!("a run is not valid: {reasons}"))
-        };
-        let failed = study.finished.iter().find_map(|run| run.result.as_ref().err().cloned());
-        let error = failed.or_else(|| counting.finished.iter().find_map(invalid));
+        let error = failure_of(study, &counting);
         let test = view.ab.as_ref();
         let verdict = match (&error, &look) {
             (Some(_), _) => GateVerdict::Failed,
@@ -161,13 +176,9 @@ impl GateWorkload {
         if verdict == GateVerdict::Slower {
             reason = of_slower(&figures, view.main, reason);
         } else if verdict == GateVerdict::Inconclusive
-            && let Some(main) = figures.iter().find(|row| row.figure == view.main)
-            && let Some((worse, visible)) = open_worse(main).zip(main.visible())
+            && let Some(open) = open_text(&figures, view.main, "runs")
         {
-            let (figure, [worse, visible]) = (view.main.heading(), [worse, visible].map(percent));
-            reason = format!(
-                "{reason}; {figure} may be up to {worse} worse; the smallest difference that these runs show is {visible}"
-            );
+            reason = format!("{reason}; {open}");
         }
         if end == End::TimeLimit {
             reason = format!("time limit reached: {reason}");
@@ -187,9 +198,17 @@ impl GateWorkload {
 
     fn failed(view: &StudyView, reason: String) -> Self {
         Self {
-            name: view.name.clone(),
             experiment: view.id.clone(),
-            verdict: GateVerdict::Failed,
+            ..Self::without_result(view.name.clone(), GateVerdict::Failed, reason)
+        }
+    }
+
+    /// Returns a workload without a result.
+    pub fn without_result(name: String, verdict: GateVerdict, reason: String) -> Self {
+        Self {
+            name,
+            experiment: String::new(),
+            verdict,
             reason,
             runs: 0,
             repeated: 0,
@@ -197,6 +216,7 @@ impl GateWorkload {
             seconds: 0.0,
             undecided: None,
             figures: Vec::new(),
+            machines: Vec::new(),
         }
     }
 }
@@ -212,6 +232,28 @@ impl GateRow {
     }
 }
 
+/// Returns why the runs of a test are no result that could pass: one failed, or one is not valid, such as one with wrong rows
+/// or another access path.
+pub(super) fn failure_of(study: &Study, counting: &Study) -> Option<String> {
+    let invalid = |run: &Finished| {
+        let verdict = &run.result.as_ref().ok()?.verdict;
+        let reasons = verdict.reasons.join("; ");
+        (!verdict.valid).then(|| format!("a run is not valid: {reasons}"))
+    };
+    let failed = study.finished.iter().find_map(|run| run.result.as_ref().err().cloned());
+    failed.or_else(|| counting.finished.iter().find_map(invalid))
+}
+
+/// Returns what an undecided main figure leaves open, and what the runs or the machines could show.
+pub(super) fn open_text(figures: &[GateRow], main: Figure, units: &str) -> Option<String> {
+    let row = figures.iter().find(|row| row.figure == main)?;
+    let [worse, visible] = [open_worse(row)?, row.visible()?].map(percent);
+    let figure = main.heading();
+    Some(format!(
+        "{figure} may be up to {worse} worse; the smallest difference that these {units} show is {visible}"
+    ))
+}
+
 /// Returns by how much a figure may be worse, as a share: the end of its interval.
 fn open_worse(row: &GateRow) -> Option<f64> {
     let interval = row.against.as_ref()?.interval?;
@@ -223,7 +265,7 @@ fn open_worse(row: &GateRow) -> Option<f64> {
 
 /// Returns the reason for a workload that is slower: the reason of its main figure, preceded by the names of other
 /// figures that decided.
-fn of_slower(figures: &[GateRow], main: Figure, reason: String) -> String {
+pub(super) fn of_slower(figures: &[GateRow], main: Figure, reason: String) -> String {
     let slower: Vec<Figure> =
         figures.iter().filter(|row| row.is_slower()).map(|row| row.figure).collect();
     if slower.is_empty() || slower.contains(&main) {
@@ -308,7 +350,7 @@ impl BisectStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Block, RatioInterval, SequentialSettings, look};
+    use crate::stats::{Block, SequentialSettings, look};
     use crate::study::example::Noise;
 
     #[test]

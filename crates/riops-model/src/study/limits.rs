@@ -12,6 +12,8 @@ pub const REPEATS: RangeInclusive<u32> = 1..=1_000;
 pub const BLOCKS: RangeInclusive<u32> = 4..=100;
 /// Disturbed runs of a gate that may be repeated.
 const DISTURBED: RangeInclusive<u32> = 0..=1_000;
+/// Machines of a gate.
+pub const MACHINES: RangeInclusive<u32> = 2..=1_000;
 /// Highest number of sessions of a search.
 const SESSIONS: RangeInclusive<u32> = 2..=SESSIONS_MAX;
 /// Runs of all cells.
@@ -61,6 +63,10 @@ impl Experiment {
             Goal::Ab(settings) => {
                 within("rounds-max", settings.blocks_max, BLOCKS)?;
                 within("repeat-disturbed", settings.repeats_max, DISTURBED)?;
+                if let Some(machine) = &settings.machine {
+                    within("machines", machine.machines, MACHINES)?;
+                    within("machine", machine.index, 0..=machine.machines - 1)?;
+                }
             }
             Goal::Saturation(settings) => within("sessions-max", settings.last, SESSIONS)?,
         }
@@ -93,6 +99,7 @@ mod tests {
             alpha: 0.05,
             repeats_max: 0,
             one_sided: false,
+            machine: None,
         };
         let ab = |settings| Experiment { goal: Goal::Ab(settings), ..sweep.clone() };
         assert_eq!(ab(settings.clone()).require_limits(), Ok(()));

@@ -12,6 +12,7 @@ pub mod example;
 mod gate;
 mod history;
 pub mod limits;
+mod machines;
 mod next;
 mod progress;
 mod saturation;
@@ -21,15 +22,16 @@ mod task;
 pub use ab::{blocks, counted, figures_of, last_look};
 pub use definition::{
     ALPHA, AbSettings, Axis, BLOCKS_MAX, Between, Cell, DatabaseChoice, EFFECT, Experiment, Goal,
-    Order, REPEATS, Reset, SaturationSettings, Search, ServerChoice, VARIANT,
+    Machine, Order, REPEATS, Reset, SaturationSettings, Search, ServerChoice, VARIANT,
     names_program_or_file,
 };
 pub use gate::{
-    BisectCommit, BisectStep, BisectView, GateRow, GateVerdict, GateView, GateWorkload,
+    BisectCommit, BisectStep, BisectView, GateMachine, GateRow, GateVerdict, GateView, GateWorkload,
 };
 pub use history::{
     ACKNOWLEDGED, HistoryChange, HistoryChoice, HistoryPoint, HistorySeries, history, history_of,
 };
+pub use machines::machines_needed;
 pub use next::{End, Remaining, next, remaining};
 pub use progress::{start_line, time_left};
 pub use saturation::{Saturation, results};

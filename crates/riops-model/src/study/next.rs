@@ -52,7 +52,7 @@ pub fn remaining(study: &Study, measured: usize, elapsed: Duration) -> Remaining
         Goal::Sweep { .. } => (study.unsettled(of_sweep(experiment)).count(), false),
         Goal::Ab(settings) => {
             let all = settings.blocks_max as usize * 2 * TURNS as usize;
-            (all.saturating_sub(study.finished.len()), true)
+            (all.saturating_sub(study.finished.len()), settings.machine.is_none())
         }
         Goal::Saturation(settings) => {
             let all = saturation::runs_max(experiment, settings);

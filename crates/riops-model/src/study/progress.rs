@@ -15,7 +15,8 @@ pub fn start_line(study: &Study) -> String {
     let runs = match &experiment.goal {
         Goal::Sweep { .. } => format!("{cells}, {} runs each", experiment.repeats),
         Goal::Ab(settings) => {
-            format!("2 variants, at most {} rounds of 4 runs", settings.blocks_max)
+            let most = if settings.machine.is_some() { "" } else { "at most " };
+            format!("2 variants, {most}{} rounds of 4 runs", settings.blocks_max)
         }
         Goal::Saturation(settings) => {
             let what = match settings.search {

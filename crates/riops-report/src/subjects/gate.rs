@@ -1,14 +1,16 @@
 //! The result of a performance gate: text, Markdown and page from one document, `JUnit` XML, and annotations of a forge.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::document::{Badge, Document, Findings, Tone};
-use crate::effect::{IntervalColumn, change_text, outcome_text};
+use crate::effect::{IntervalColumn, change_text, leveled_interval, outcome_text};
 use crate::render::markdown::findings_markdown;
 use crate::sections::undecided::{Counted, certain_text, to_decide};
 use crate::table::{Cell, Table, number_column, text_column};
+use riops_model::figure::Figure;
 use riops_model::stats::{Outcome, RatioInterval};
-use riops_model::study::{GateRow, GateVerdict, GateView, GateWorkload};
+use riops_model::study::{GateMachine, GateRow, GateVerdict, GateView, GateWorkload};
 use riops_model::units::format::{duration_us, joined, number_of, percent, short_id};
 use riops_model::units::text::one_line;
 
@@ -53,9 +55,13 @@ fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Fi
     let shown = view.workloads.iter().filter(|workload| is_shown(workload));
     let rows = shown.flat_map(|workload| workload.figures.iter().map(move |row| (workload, row)));
     findings.results.table(table("figures", rows));
+    for workload in view.workloads.iter().filter(|workload| !workload.machines.is_empty()) {
+        findings.results.table(machines_table(workload));
+    }
     for workload in &view.workloads {
         let (_, tone) = verdict_text(workload.verdict);
         findings.conclusion.toned(&workload.name, text_of(workload), tone);
+        add_doubts(&mut findings.conclusion, workload);
     }
     findings.conclusion.toned("verdict", format!("{verdict}: {head} against {base}"), tone);
     findings.conclusion.lines("note", view.exit.clone());
@@ -89,6 +95,7 @@ fn answer(findings: &Findings, view: &GateView) -> Document {
         if workload.verdict != GateVerdict::NotSlower || view.workloads.len() == 1 {
             answer.toned(&workload.name, text_of(workload), tone);
         }
+        add_doubts(&mut answer, workload);
     }
     answer.lines("note", view.exit.clone());
     answer
@@ -122,6 +129,61 @@ fn table<'a>(
             (text_column("verdict"), outcome.map(outcome_text).into()),
         ]
     })
+}
+
+/// The main figure on each machine.
+fn machines_table(workload: &GateWorkload) -> Table {
+    let main = workload.figures.first().map(|row| row.figure);
+    let figure = main.map(Figure::heading).unwrap_or_default();
+    let machines = &workload.machines;
+    let interval = |machine: &GateMachine| machine.against.as_ref()?.interval;
+    let intervals = IntervalColumn::for_intervals(machines.iter().filter_map(interval));
+    let title = format!("{} on each machine", workload.name);
+    Table::from_items(&title, machines, |machine| {
+        let against = machine.against.as_ref();
+        let value = |side: usize| -> Cell {
+            let value = against.and_then(|against| against.means.get(side));
+            value.zip(main).map(|(value, main)| main.text(*value)).into()
+        };
+        [
+            (number_column("machine"), machine.machine.to_string().into()),
+            (text_column("host"), machine.host.as_str().into()),
+            (number_column("rounds"), machine.blocks.to_string().into()),
+            (number_column(format!("{figure}, base")), value(0)),
+            (number_column("head"), value(1)),
+            (number_column("change"), against.map(|against| change_text(against.ratio)).into()),
+            (
+                number_column(&intervals.title).optional(),
+                interval(machine).map(|interval| intervals.text(interval)).into(),
+            ),
+            (text_column("experiment"), short_id(&machine.experiment).into()),
+        ]
+    })
+}
+
+/// Adds a line for each machine that contradicts the others, and one for machines that may be a single one.
+fn add_doubts(to: &mut Document, workload: &GateWorkload) {
+    let figure = workload.figures.first().map(|row| row.figure.heading()).unwrap_or_default();
+    for machine in &workload.machines {
+        let Some((own, others)) = machine.against.as_ref().zip(machine.others) else {
+            continue;
+        };
+        let text = format!(
+            "contradicts the others: {figure} {} ({}); machines like the others are within {}",
+            change_text(own.ratio),
+            machine.host,
+            leveled_interval(others)
+        );
+        to.toned(&format!("machine {}", machine.machine), text, Tone::Warn);
+    }
+    let mut hosts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for machine in &workload.machines {
+        hosts.entry(&machine.host).or_default().push(machine.machine);
+    }
+    for (host, numbers) in hosts.into_iter().filter(|(_, numbers)| numbers.len() > 1) {
+        let numbers = joined(numbers.iter().map(u32::to_string), ", ");
+        to.line("note", format!("machines {numbers} have one host name, {host}: if they are one machine, the error is not kept"));
+    }
 }
 
 fn interval_of(row: &GateRow) -> Option<RatioInterval> {
@@ -245,8 +307,6 @@ mod tests {
     use super::*;
     use crate::answer::answers;
     use crate::document_text;
-    use riops_model::figure::Figure;
-    use riops_model::stats::{Outcome, RatioInterval};
     use riops_model::study::evaluation::Against;
 
     fn workload(name: &str, verdict: GateVerdict) -> GateWorkload {
@@ -279,6 +339,7 @@ mod tests {
                     runs_expected: None,
                 }),
             }],
+            machines: Vec::new(),
         }
     }
 

@@ -111,6 +111,13 @@ impl Conductor<'_> {
             || ConductError::Failed(format!("another riops process conducts {}", stored.id));
         let lock = lock.ok_or_else(conducted)?;
         let state = stored.state;
+        if let Some(at) = state.finished_at.filter(|_| study.experiment.machine().is_some()) {
+            self.events.notice(&format!(
+                "{}: measured until {at}, not measured again; another gate needs another name",
+                study.experiment.name
+            ));
+            return Ok((study, End::Complete));
+        }
         match self.resume(Continued { store, lock, state, study, allow_changed: false }) {
             // Runs of different machines cannot be compared.
             Err(ConductError::Changed(changes)) => {
@@ -213,6 +220,11 @@ impl Conductor<'_> {
         let notice = match end {
             End::Complete if failed > 0 && !is_search => {
                 format!("failed runs: {failed}; repeat them with {}", again(" --retry-failed"))
+            }
+            // The other machines do not wait for more.
+            End::TimeLimit if study.experiment.machine().is_some() => {
+                servers.finish(&id, Timestamp::now())?;
+                "time limit reached: the complete rounds count".to_owned()
             }
             End::Complete => {
                 servers.finish(&id, Timestamp::now())?;

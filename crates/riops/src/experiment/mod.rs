@@ -13,6 +13,7 @@ mod follow;
 mod gating;
 mod hooks;
 mod idle;
+mod machines;
 mod place;
 mod reset;
 mod servers;
@@ -25,6 +26,7 @@ pub use conductor::Continued;
 pub use environment::{Environment, client_differences, server_differences};
 pub use follow::divide;
 pub use gating::{BisectSearch, Bisected, GateRules, Gated, Tests};
+pub use machines::Machines;
 pub use place::{ConductError, Conductor, Select};
 pub use reset::{
     ResetError, choose_database, copy_of, drop_copy, drop_own_database, prepare_again,

@@ -28,7 +28,7 @@ const FORGOTTEN_AFTER_S: &str = "600";
 
 /// Fields that may differ between the plans of the agents. The seed may be random: the founder's seed is used. Workers and
 /// driver depend on the machine.
-const OWN_FIELDS: [&str; 3] = ["seed", "workers", "driver"];
+pub(crate) const OWN_FIELDS: [&str; 3] = ["seed", "workers", "driver"];
 
 /// Behavior of an agent if a fleet of the name exists, and if none exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -47,6 +47,7 @@ use crate::run::{MergedPart, merge};
 use crate::units::Span;
 pub use error::FleetError;
 use heartbeat::{Heartbeat, MISSED_MAX, lost_after};
+pub(crate) use join::OWN_FIELDS;
 pub use join::{Follower, Invitation, Role};
 pub use manifest::Manifest;
 use meeting::State;

@@ -277,6 +277,7 @@ pub(super) fn ab(blocks: u32, factor: f64) -> Study {
         alpha: 0.05,
         repeats_max: 0,
         one_sided: false,
+        machine: None,
     });
     let experiment = experiment("compare", goal, &[("variant", &["a.toml", "b.toml"])], 1, &first);
     let mut finished = Vec::new();
