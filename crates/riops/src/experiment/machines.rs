@@ -196,14 +196,14 @@ mod tests {
     #[test]
     fn machines_that_measure_something_else_are_refused_with_the_difference() {
         let test = Experiment { goal: Goal::Ab(AbSettings::default()), ..example::sweep(2) };
-        let study = |index: u32, change: fn(&mut Experiment)| {
+        let machine_test = |index: u32, change: fn(&mut Experiment)| {
             let own = Machine { gate: "g".to_owned(), index, machines: 2 };
             let mut experiment = test.clone().on_machine(&own);
             change(&mut experiment);
             Study { experiment, finished: Vec::new() }
         };
         let differs = |change: fn(&mut Experiment)| {
-            let result = require_same(&[study(0, |_| {}), study(1, change)]);
+            let result = require_same(&[machine_test(0, |_| {}), machine_test(1, change)]);
             result.map_err(|error| error.to_string())
         };
         assert_eq!(differs(|_| {}), Ok(()));
