@@ -24,6 +24,10 @@ fn blocks_and_calls_of_tables_and_statements_agree() {
     assert_eq!(own.len(), 2, "{statements:?}");
     // EXPLAIN and the probes of riops are not statements of the run.
     assert!((sum("calls") - transactions as f64).abs() <= 4.0, "{} {transactions}", sum("calls"));
+    // The sessions have reported most of their accesses, a second late.
+    let accesses = |field: &str| stage["database"]["session_io"][field].as_f64().unwrap();
+    assert!(accesses("accesses") > 0.1 * (sum("blocks_hit") + sum("blocks_read")), "{stage}");
+    assert!(accesses("all_accesses") > 0.9 * accesses("accesses"), "{stage}");
     let cost = &stage["cost"];
     let value = |field: &str| cost[field].as_f64().unwrap();
     let blocks = value("blocks_hit") + value("blocks_read");
@@ -42,6 +46,47 @@ fn blocks_and_calls_of_tables_and_statements_agree() {
     let csv = database.riops("runs export last -o csv").expect(0).stdout;
     let header = csv.lines().next().unwrap();
     assert!(header.contains(",server_cpu_us_per_transaction,server_cpu_us_per_row,"), "{header}");
+}
+
+/// The views of PostgreSQL 19 are imitated: PostgreSQL 18 with counters that grow with its transactions. This does not prove that
+/// PostgreSQL 19 behaves in this way.
+#[test]
+fn locks_and_full_page_bytes_are_costs_where_the_server_counts_them() {
+    let database = database("costs_19");
+    let line = "run point --prepare --rows 1000 -c 2 --transactions 200 --warmup 0 --op update --output json";
+    let plain = database.riops(line).expect(0).json();
+    assert_eq!(plain["stages"][0]["database"]["locks"], Value::Null);
+    assert_eq!(plain["stages"][0]["cost"]["wal_full_page_bytes"], Value::Null);
+    let mut connection = database.connect();
+    let own = "pg_stat_database where datname = current_database()";
+    for sql in [
+        "set allow_system_table_mods = on".to_owned(),
+        format!(
+            "create view pg_catalog.pg_stat_lock as select 'relation' as locktype, 2::bigint as waits,
+                    3000.5::float8 as wait_time, 4 * xact_commit as fastpath_exceeded from {own}"
+        ),
+        // Columns can only be added at the end.
+        format!(
+            "create or replace view pg_catalog.pg_stat_wal as
+             select w.*, (select 100 * xact_commit from {own})::numeric as wal_fpi_bytes from pg_stat_get_wal() w"
+        ),
+    ] {
+        connection.execute(&sql).unwrap();
+    }
+    let record = database.riops(line).expect(0).json();
+    let (counted, cost) = (&record["stages"][0]["database"], &record["stages"][0]["cost"]);
+    // The growth of 0.
+    assert_eq!(
+        (&counted["locks"]["long_waits"], &counted["locks"]["long_waits_ms"]),
+        (&0.into(), &0.into())
+    );
+    let value = |field: &str| cost[field].as_f64().unwrap();
+    // The probes have transactions, too.
+    let (locks, bytes) = (value("locks_beyond_fast_path"), value("wal_full_page_bytes"));
+    assert!((4.0..8.0).contains(&locks), "{locks}");
+    assert!((100.0..200.0).contains(&bytes), "{bytes}");
+    let text = database.riops("runs show last --output html").expect(0).stdout;
+    assert!(text.contains("table locks beyond the fast path"), "{text}");
 }
 
 #[test]

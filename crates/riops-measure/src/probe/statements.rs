@@ -43,6 +43,8 @@ struct Row {
     temp_blks_written: u64,
     wal_bytes: Option<u64>,
     wal_fpi: Option<u64>,
+    generic_plan_calls: Option<u64>,
+    custom_plan_calls: Option<u64>,
 }
 
 /// Key of a row in one database.
@@ -174,6 +176,8 @@ impl Row {
             temporary_blocks: count(|row| row.temp_blks_read + row.temp_blks_written),
             wal_bytes: known(|row| row.wal_bytes),
             wal_full_page_images: known(|row| row.wal_fpi),
+            generic_plan_calls: known(|row| row.generic_plan_calls),
+            custom_plan_calls: known(|row| row.custom_plan_calls),
         })
     }
 }
@@ -279,6 +283,13 @@ mod tests {
         let change = new.since(Some(&earlier)).unwrap();
         assert_eq!((change.calls, change.exec_us, change.jit_us), (3, 3_000.0, 250.0));
         assert_eq!((change.wal_bytes, old.since(None).unwrap().wal_bytes), (Some(6_000), None));
+        assert_eq!(change.generic_plan_calls, None);
+        let of_19 = |custom: u64, generic: u64| Row {
+            calls: custom + generic,
+            ..row(&format!(r#"{{"custom_plan_calls": {custom}, "generic_plan_calls": {generic}}}"#))
+        };
+        let change = of_19(5, 95).since(Some(&of_19(3, 0))).unwrap();
+        assert_eq!((change.custom_plan_calls, change.generic_plan_calls), (Some(2), Some(95)));
         // Nothing was executed, or the counters were reset.
         assert_eq!(new.since(Some(&new)), None);
         assert_eq!(new.since(Some(&Row { calls: 9, ..new.clone() })), None);

@@ -252,6 +252,10 @@ figures! {
     WalRecordsPerTransaction = cost!(wal_records, "WAL records", Events);
     /// Full-page images in it.
     WalFullPageImagesPerTransaction = cost!(wal_full_page_images, "full-page images", Events);
+    /// Bytes of the full-page images.
+    WalFullPageBytesPerTransaction = cost!(wal_full_page_bytes, "full-page bytes", Bytes);
+    /// Locks of tables that did not fit into the fast path of a session.
+    LocksBeyondFastPathPerTransaction = cost!(locks_beyond_fast_path, "locks beyond the fast path", Events);
     /// Bytes of temporary files.
     TemporaryBytesPerTransaction = cost!(temporary_bytes, "temporary files", Bytes);
     /// Reads of the disks of the server.

@@ -91,6 +91,33 @@ pub struct Wal {
     pub records: u64,
     pub full_page_images: u64,
     pub bytes: u64,
+    /// Bytes of the full-page images; PostgreSQL 19 or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_page_bytes: Option<u64>,
+}
+
+/// Locks of the whole server, from `pg_stat_lock`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockUse {
+    /// Waits that took longer than `deadlock_timeout` and ended with the lock.
+    pub long_waits: u64,
+    /// Their time in milliseconds.
+    pub long_waits_ms: u64,
+    /// Locks of tables that did not fit into the fast path of a session.
+    pub beyond_fast_path: u64,
+}
+
+/// Block operations on tables and indexes during the measurement, from `pg_stat_get_backend_io` and `pg_stat_io`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionIo {
+    /// Accesses by the sessions of the run.
+    pub accesses: u64,
+    /// Bytes that they read from outside of shared buffers.
+    pub read_bytes: u64,
+    /// Bytes that they wrote, and by which they extended tables.
+    pub written_bytes: u64,
+    /// Accesses by all clients of the server.
+    pub all_accesses: u64,
 }
 
 /// Checkpoints of the whole server.
@@ -145,6 +172,10 @@ pub struct DatabaseUse {
     pub after: Option<DatabaseCounters>,
     /// I/O of all client backends of the server; PostgreSQL 16 or later.
     pub client_io: Option<ClientIo>,
+    /// I/O of the sessions of the run beside all clients; PostgreSQL 18 or later, at most 200 sessions.
+    pub session_io: Option<SessionIo>,
+    /// Locks; PostgreSQL 19 or later.
+    pub locks: Option<LockUse>,
     /// Write-ahead log; PostgreSQL 14 or later.
     pub wal: Option<Wal>,
     /// Write-ahead log in bytes per second of the measurement, from WAL positions.
@@ -302,6 +333,10 @@ pub struct StatementUse {
     pub wal_bytes: Option<u64>,
     /// Full-page images in it.
     pub wal_full_page_images: Option<u64>,
+    /// Executions with a generic plan, which does not depend on the parameters; PostgreSQL 19 or later.
+    pub generic_plan_calls: Option<u64>,
+    /// Executions with a plan for their parameters.
+    pub custom_plan_calls: Option<u64>,
 }
 
 impl StatementUse {
@@ -322,5 +357,7 @@ impl StatementUse {
         self.temporary_blocks += other.temporary_blocks;
         self.wal_bytes = sum(self.wal_bytes, other.wal_bytes);
         self.wal_full_page_images = sum(self.wal_full_page_images, other.wal_full_page_images);
+        self.generic_plan_calls = sum(self.generic_plan_calls, other.generic_plan_calls);
+        self.custom_plan_calls = sum(self.custom_plan_calls, other.custom_plan_calls);
     }
 }

@@ -272,6 +272,10 @@ pub struct CostRecord {
     pub wal_records: Option<f64>,
     /// Full-page images in it.
     pub wal_full_page_images: Option<f64>,
+    /// Their bytes; PostgreSQL 19 or later.
+    pub wal_full_page_bytes: Option<f64>,
+    /// Locks of tables that did not fit into the fast path of a session; PostgreSQL 19 or later.
+    pub locks_beyond_fast_path: Option<f64>,
     /// Bytes of temporary files.
     pub temporary_bytes: Option<f64>,
     /// Reads of all disks of the server.

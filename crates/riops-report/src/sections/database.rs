@@ -3,13 +3,13 @@
 use crate::sections::items_of_stages;
 use crate::table::{Cell, Table, number_column, text_column};
 use riops_model::record::{DatabaseCounters, DatabaseUse, Record};
-use riops_model::units::format::{bytes_text, count, rate};
+use riops_model::units::format::{bytes_text, count, duration_us, rate};
 
 /// A counter of the database.
 type Counter = (&'static str, fn(&DatabaseUse) -> Option<String>);
 
 /// The counters of the database, in the names of its views.
-const COUNTERS: [Counter; 27] = [
+const COUNTERS: [Counter; 31] = [
     ("table blocks found in shared buffers", |usage| Some(count(usage.blocks?.heap_blks_hit))),
     ("table blocks read", |usage| Some(count(usage.blocks?.heap_blks_read))),
     ("index blocks found in shared buffers", |usage| Some(count(usage.blocks?.idx_blks_hit))),
@@ -38,7 +38,11 @@ const COUNTERS: [Counter; 27] = [
     ("vacuums", |usage| Some(count(usage.row_versions?.vacuums))),
     ("WAL records", |usage| Some(count(usage.wal?.records))),
     ("WAL full page images", |usage| Some(count(usage.wal?.full_page_images))),
+    ("size of the full page images", |usage| Some(bytes_text(usage.wal?.full_page_bytes?))),
     ("WAL size", |usage| Some(bytes_text(usage.wal?.bytes))),
+    ("waits for locks longer than deadlock_timeout", |usage| Some(count(usage.locks?.long_waits))),
+    ("time of these waits", |usage| Some(duration_us(usage.locks?.long_waits_ms as f64 * 1e3))),
+    ("table locks beyond the fast path", |usage| Some(count(usage.locks?.beyond_fast_path))),
     ("scheduled checkpoints", |usage| Some(count(usage.checkpoints?.timed))),
     ("requested checkpoints", |usage| Some(count(usage.checkpoints?.requested))),
     ("buffers written by checkpoints", |usage| Some(count(usage.checkpoints?.buffers_written))),

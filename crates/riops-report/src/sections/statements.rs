@@ -45,6 +45,7 @@ fn text(statement: &StatementUse) -> String {
     if let Some(wal) = statement.wal_bytes.filter(|&wal| wal > 0) {
         parts.push(format!("WAL {}", bytes_each(per_call(wal))));
     }
+    parts.extend(plans(statement));
     if statement.plan_us > 0.0 {
         parts.push(format!("planning {}", duration_us(statement.plan_us / calls)));
     }
@@ -52,6 +53,13 @@ fn text(statement: &StatementUse) -> String {
         parts.push(format!("JIT {}", percent(statement.jit_us / statement.exec_us.max(1e-9))));
     }
     format!("{}: {}", shortened(&statement.query, TEXT_MAX), parts.join(", "))
+}
+
+/// How often a prepared statement was planned for its parameters, and how often it had a generic plan.
+fn plans(statement: &StatementUse) -> Option<String> {
+    let (custom, generic) = statement.custom_plan_calls.zip(statement.generic_plan_calls)?;
+    let [custom_text, generic_text] = [custom, generic].map(count);
+    (custom + generic > 0).then(|| format!("{custom_text} custom and {generic_text} generic plans"))
 }
 
 /// All statements of all stages.
@@ -73,6 +81,7 @@ pub(crate) fn table(record: &Record) -> Table {
             (number_column("calls"), count(statement.calls).into()),
             (number_column("execution"), time(statement.exec_us).into()),
             (number_column("planning"), if_any(statement.plan_us).into()),
+            (text_column("plans").optional(), plans(statement).into()),
             (number_column("JIT"), if_any(statement.jit_us).into()),
             (number_column("rows"), per_call(statement.rows).into()),
             (number_column("blocks hit"), per_call(statement.blocks_hit).into()),
@@ -107,7 +116,12 @@ mod tests {
         let mut record = example_record();
         record.stages[0].database = Some(DatabaseUse {
             statements: vec![
-                StatementUse { jit_us: 40_000.0, ..statement("select\n  1", true, 160_000.0) },
+                StatementUse {
+                    jit_us: 40_000.0,
+                    custom_plan_calls: Some(5),
+                    generic_plan_calls: Some(1_995),
+                    ..statement("select\n  1", true, 160_000.0)
+                },
                 statement("vacuum t", false, 40_000.0),
                 statement("select now()", false, 10.0),
             ],
@@ -120,7 +134,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "select 1: 80.0 µs each, 2,000 calls, 100 rows, 103 blocks, JIT 25%",
+                "select 1: 80.0 µs each, 2,000 calls, 100 rows, 103 blocks, 5 custom and 1,995 generic plans, JIT 25%",
                 "vacuum t: 20.0 µs each, 2,000 calls, 100 rows, 103 blocks"
             ]
         );

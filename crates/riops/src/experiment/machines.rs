@@ -195,10 +195,10 @@ mod tests {
 
     #[test]
     fn machines_that_measure_something_else_are_refused_with_the_difference() {
-        let test = Experiment { goal: Goal::Ab(AbSettings::default()), ..example::sweep(2) };
+        let defined = Experiment { goal: Goal::Ab(AbSettings::default()), ..example::sweep(2) };
         let machine_test = |index: u32, change: fn(&mut Experiment)| {
             let own = Machine { gate: "g".to_owned(), index, machines: 2 };
-            let mut experiment = test.clone().on_machine(&own);
+            let mut experiment = defined.clone().on_machine(&own);
             change(&mut experiment);
             Study { experiment, finished: Vec::new() }
         };

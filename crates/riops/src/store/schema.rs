@@ -8,7 +8,7 @@ use crate::summary::{ColumnType, STAGE_COLUMNS};
 const SCHEMA: &str = include_str!("../../sql/store/schema.sql");
 
 /// The version of the tables. Stores of earlier versions exist from the time before the first release.
-pub(super) const VERSION: usize = 12;
+pub(super) const VERSION: usize = 13;
 
 /// Creates the tables, if the store is new.
 pub(super) fn create(backend: &dyn Backend) -> Result<(), StoreError> {

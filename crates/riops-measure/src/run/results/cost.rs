@@ -117,6 +117,8 @@ fn database_costs(stage: &StageRecord, acknowledged: f64) -> CostRecord {
         wal_bytes: database.wal.map(|wal| per_transaction(wal.bytes)),
         wal_records: database.wal.map(|wal| per_transaction(wal.records)),
         wal_full_page_images: database.wal.map(|wal| per_transaction(wal.full_page_images)),
+        wal_full_page_bytes: database.wal.and_then(|wal| wal.full_page_bytes).map(per_transaction),
+        locks_beyond_fast_path: database.locks.map(|locks| per_transaction(locks.beyond_fast_path)),
         temporary_bytes: since(|counted| counted.temp_bytes),
         table_bytes: sizes.map(|(before, after)| growth(before.table_bytes, after.table_bytes)),
         index_bytes: sizes.map(|(before, after)| growth(before.index_bytes, after.index_bytes)),
@@ -128,7 +130,8 @@ fn database_costs(stage: &StageRecord, acknowledged: f64) -> CostRecord {
 mod tests {
     use super::*;
     use riops_model::record::{
-        Checkpoints, ClientCpu, ClientIo, DatabaseUse, DiskUse, IoRecord, Sizes, TableBlocks, Wal,
+        Checkpoints, ClientCpu, ClientIo, DatabaseUse, DiskUse, IoRecord, LockUse, Sizes,
+        TableBlocks, Wal,
     };
 
     /// 1,000 transactions of 10 rows in 10 s, 1,250 with the warm-up.
@@ -170,7 +173,13 @@ mod tests {
             database: Some(DatabaseUse {
                 before: counted(100, 0),
                 after: counted(12_600, 2_500),
-                wal: Some(Wal { records: 5_000, full_page_images: 125, bytes: 1_250_000 }),
+                wal: Some(Wal {
+                    records: 5_000,
+                    full_page_images: 125,
+                    bytes: 1_250_000,
+                    full_page_bytes: Some(1_000_000),
+                }),
+                locks: Some(LockUse { beyond_fast_path: 2_500, ..LockUse::default() }),
                 client_io: Some(ClientIo { write_bytes: 8_192 * 1_000, ..ClientIo::default() }),
                 checkpoints: Some(Checkpoints { buffers_written: 250, ..Checkpoints::default() }),
                 sizes_before: Some(Sizes { table_bytes: 50_000, index_bytes: 10_000 }),
@@ -199,6 +208,8 @@ mod tests {
             wal_bytes: Some(1_000.0),
             wal_records: Some(4.0),
             wal_full_page_images: Some(0.1),
+            wal_full_page_bytes: Some(800.0),
+            locks_beyond_fast_path: Some(2.0),
             temporary_bytes: Some(2.0),
             device_reads: Some(0.5),
             device_read_bytes: Some(4_000.0),
