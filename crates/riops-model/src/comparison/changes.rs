@@ -122,11 +122,20 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
             let (in_a, in_b) = (of_a.get(key).unwrap_or(&none), of_b.get(key).unwrap_or(&none));
             // A random seed says nothing about a group.
             let is_random = key.1 == "seed" && in_a.len().max(in_b.len()) > 1;
-            let is_shown = in_a != in_b && !is_random;
             let is_setting = key.0 == Topic::Setting;
+            let default = is_setting.then(|| default_of(&key.1, a, b)).flatten();
+            // A setting that was not recorded has its default, which another session may have set.
+            let of_default: Option<BTreeSet<String>> =
+                default.map(|value| BTreeSet::from([value.to_owned()]));
+            let absent = BTreeSet::from([ABSENT.to_owned()]);
+            let is_default = |values: &BTreeSet<String>| {
+                *values == absent || of_default.as_ref() == Some(values)
+            };
+            let is_shown =
+                in_a != in_b && !is_random && !(is_setting && is_default(in_a) && is_default(in_b));
             let text = |values: &BTreeSet<String>| {
                 let all = joined(values);
-                if is_setting { all.replace(ABSENT, &default_of(&key.1, a, b)) } else { all }
+                if is_setting { all.replace(ABSENT, &default_text(default)) } else { all }
             };
             let is_new_default = is_setting && [a, b].iter().all(|runs| have_default(&key.1, runs));
             let new_default = if is_new_default { NEW_DEFAULT } else { "" };
@@ -168,10 +177,15 @@ fn have_default(setting: &str, runs: &[&Record]) -> bool {
     runs.iter().all(has_default)
 }
 
-/// A setting that was not recorded has its default: `4 (default)`, if a server with another value reported it.
-fn default_of(setting: &str, a: &[&Record], b: &[&Record]) -> String {
+/// Returns the default of a setting, if a server reported it.
+fn default_of<'a>(setting: &str, a: &[&'a Record], b: &[&'a Record]) -> Option<&'a str> {
     let known = a.iter().chain(b).find_map(|run| run.target.setting_defaults.get(setting));
-    known.map_or_else(|| "default".to_owned(), |value| format!("{value} (default)"))
+    known.map(String::as_str)
+}
+
+/// A setting that was not recorded has its default: `4 (default)`, if a server with another value reported it.
+fn default_text(default: Option<&str>) -> String {
+    default.map_or_else(|| "default".to_owned(), |value| format!("{value} (default)"))
 }
 
 /// Returns the differences between two runs in plan, dataset, schema, settings, versions and environment, one line
@@ -567,6 +581,9 @@ mod tests {
         b.target.setting_defaults.insert("random_page_cost".to_owned(), "4".to_owned());
         let differences = changes(&[&a], &[&b]);
         assert_eq!((differences[0].a.as_str(), differences[0].b.as_str()), ("4 (default)", "400"));
+        // Its session has set the default.
+        b.target.settings.insert("random_page_cost".to_owned(), "4".to_owned());
+        assert_eq!(changes(&[&a], &[&b]), []);
     }
 
     #[test]

@@ -216,7 +216,9 @@ pub(crate) fn predicate(mark: &str, count: usize) -> String {
         "undecided" => format!("{have} an undecided threshold"),
         "outage" => "had an outage".to_owned(),
         "connections lost" => "lost connections".to_owned(),
-        "warning" => format!("{have} a warning"),
+        "client stalls" => "waited for the poll loop of the client".to_owned(),
+        "plan change" => "had a change of plan".to_owned(),
+        "doubtful statement" => format!("{have} a doubtful statement"),
         mark => format!("{are} {mark}"),
     }
 }

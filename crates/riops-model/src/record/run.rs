@@ -84,10 +84,7 @@ impl Record {
             session_loop.steadiness.is_some_and(|steadiness| !steadiness.steady)
         };
         let has_lost = |session_loop: &LoopRecord| session_loop.reconnects > 0;
-        let kinds = || self.verdict.warnings.iter().map(|warning| warning.kind);
-        // Whether commits are durable is a setting, and no doubt about the result.
-        let has_mark = [WarningKind::Outage, WarningKind::Durability];
-        let is_other = |kind: WarningKind| !kind.is_disturbance() && !has_mark.contains(&kind);
+        let has = |kind| self.verdict.warnings.iter().any(|warning| warning.kind == kind);
         let marks = [
             (
                 "breached",
@@ -99,11 +96,14 @@ impl Record {
             ("disturbed", self.is_disturbed()),
             // The rate of a failed run ends with its failure.
             ("not steady", !is_failed && loops.clone().any(unsteady)),
-            ("outage", kinds().any(|kind| kind == WarningKind::Outage)),
+            ("outage", has(WarningKind::Outage)),
             // Such as by a restart of the server.
             ("connections lost", self.plan.reconnect_every.is_none() && loops.any(has_lost)),
-            ("not durable", kinds().any(|kind| kind == WarningKind::Durability)),
-            ("warning", kinds().any(is_other)),
+            ("not durable", has(WarningKind::Durability)),
+            ("client stalls", has(WarningKind::Stalls)),
+            ("plan change", has(WarningKind::PlanChange)),
+            ("doubtful statement", has(WarningKind::Statement)),
+            ("partly observed", has(WarningKind::Observed)),
         ];
         marks.into_iter().filter_map(|(mark, applies)| applies.then_some(mark)).collect()
     }

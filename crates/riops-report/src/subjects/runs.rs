@@ -343,7 +343,7 @@ mod tests {
         let session_loop = &mut record.stages[0].session_loop;
         (session_loop.reconnects, session_loop.steadiness) = (2, Some(SteadinessRecord::default()));
         let marks =
-            ["breached", "disturbed", "not steady", "outage", "connections lost", "warning"];
+            ["breached", "disturbed", "not steady", "outage", "connections lost", "client stalls"];
         assert_eq!(record.marks(), marks);
         assert_eq!(
             riops_model::comparison::marked([&record, &example_record()].into_iter())[0],
@@ -351,7 +351,7 @@ mod tests {
         );
         record.plan.reconnect_every = Some(10);
         record.status = Status::Failed;
-        assert_eq!(record.marks(), ["breached", "disturbed", "outage", "warning"]);
+        assert_eq!(record.marks(), ["breached", "disturbed", "outage", "client stalls"]);
     }
 
     #[test]
