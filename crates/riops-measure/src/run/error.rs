@@ -171,6 +171,11 @@ impl RunError {
         }
     }
 
+    /// Whether the plan needs a dataset with other parameters.
+    pub fn needs_other_dataset(&self) -> bool {
+        matches!(self.cause(), Self::Dataset(DatasetError::Differs { .. }))
+    }
+
     /// Returns the error without the contexts that were added to it.
     fn cause(&self) -> &Self {
         match self {

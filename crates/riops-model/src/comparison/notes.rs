@@ -215,6 +215,7 @@ pub(crate) fn predicate(mark: &str, count: usize) -> String {
         "breached" => "breached a threshold".to_owned(),
         "undecided" => format!("{have} an undecided threshold"),
         "outage" => "had an outage".to_owned(),
+        "stall" => "had a stall".to_owned(),
         "connections lost" => "lost connections".to_owned(),
         "client stalls" => "waited for the poll loop of the client".to_owned(),
         "plan change" => "had a change of plan".to_owned(),

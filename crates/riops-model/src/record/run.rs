@@ -84,6 +84,7 @@ impl Record {
             session_loop.steadiness.is_some_and(|steadiness| !steadiness.steady)
         };
         let has_lost = |session_loop: &LoopRecord| session_loop.reconnects > 0;
+        let has_outage = self.stages.iter().any(StageRecord::has_outage);
         let has = |kind| self.verdict.warnings.iter().any(|warning| warning.kind == kind);
         let marks = [
             (
@@ -96,7 +97,8 @@ impl Record {
             ("disturbed", self.is_disturbed()),
             // The rate of a failed run ends with its failure.
             ("not steady", !is_failed && loops.clone().any(unsteady)),
-            ("outage", has(WarningKind::Outage)),
+            ("outage", has(WarningKind::Outage) && has_outage),
+            ("stall", has(WarningKind::Outage) && !has_outage),
             // Such as by a restart of the server.
             ("connections lost", self.plan.reconnect_every.is_none() && loops.any(has_lost)),
             ("not durable", has(WarningKind::Durability)),

@@ -211,6 +211,17 @@ impl StageRecord {
         outages.max_by(f64::total_cmp)
     }
 
+    /// Returns whether the longest pause began with an error or a lost connection: an outage; otherwise a stall. The pause begins
+    /// earlier than the outage: with the last success, and not with the error.
+    pub fn has_outage(&self) -> bool {
+        let is_after_errors = || {
+            self.longest_outage_s()
+                .zip(self.long_pause_s())
+                .is_some_and(|(outage, pause)| outage >= 0.9 * pause)
+        };
+        self.has_lost_connections() || is_after_errors()
+    }
+
     /// Returns whether connections were lost: broken (SQLSTATE class 08), or ended by a server that stopped (57P01 to 57P03).
     pub fn has_lost_connections(&self) -> bool {
         let is_lost = |sqlstate: &str| sqlstate.starts_with("08") || sqlstate.starts_with("57P0");

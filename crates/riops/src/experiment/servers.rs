@@ -360,7 +360,7 @@ impl Servers<'_> {
             Err(SessionError::Fleet(error)) if is_end_of_experiment(&error, role) => {
                 return Err(error.into());
             }
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(failure_text(&error))),
         };
         saved.into_result()?;
         match of_fleet.filter(|(run, _)| *run != record.id.to_string()) {
@@ -382,6 +382,17 @@ impl Servers<'_> {
         };
         self.run(&plan, &server, Role::Follower)
     }
+}
+
+/// Returns why a run failed. Cells that need different datasets can have them, each in turn.
+fn failure_text(error: &SessionError) -> String {
+    let advice = match error {
+        SessionError::Run(error) if error.needs_other_dataset() => {
+            "; or recreate it for each run with --reset prepare"
+        }
+        _ => "",
+    };
+    format!("{error}{advice}")
 }
 
 /// Whether an agent does not fit the fleet, or the others are missing: each further run would wait for them in vain.

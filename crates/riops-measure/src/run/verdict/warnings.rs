@@ -82,9 +82,7 @@ pub(super) fn durability(record: &Record) -> Option<Warning> {
 fn outage(stage: &StageRecord) -> Option<String> {
     let seconds = stage.long_pause_s()?;
     let share = percent(seconds / stage.seconds.max(f64::MIN_POSITIVE));
-    // The pause begins earlier than the outage: with the last success, and not with the error.
-    let is_after_errors = stage.longest_outage_s().is_some_and(|outage| outage >= 0.9 * seconds);
-    let cause = match is_after_errors {
+    let cause = match stage.has_outage() {
         _ if stage.has_lost_connections() => "in which connections were lost",
         true => "after errors",
         false => "without an error",

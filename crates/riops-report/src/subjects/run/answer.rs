@@ -94,7 +94,8 @@ fn answer(record: &Record, extras: &Extras<'_>, has_warnings: bool) -> String {
 }
 
 /// Marks of a run whose data are right and whose figures are in doubt, or higher than with commits that are on disk.
-const DOUBTS: [&str; 5] = ["not durable", "disturbed", "not steady", "outage", "connections lost"];
+const DOUBTS: [&str; 6] =
+    ["not durable", "disturbed", "not steady", "outage", "stall", "connections lost"];
 
 /// Adds to the verdict what makes a valid result less reliable. It keeps its length, or the columns of a line: its first clause
 /// remains.
