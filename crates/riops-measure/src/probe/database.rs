@@ -16,7 +16,7 @@ use super::statements::{Reading, Statements};
 use crate::server::{Connection, ConnectionError};
 use riops_model::record::{
     Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, LockUse, OldestSnapshot, RelationRecord,
-    RowVersions, SessionIo, Sizes, StatementUse, TableBlocks, Wal,
+    RowVersions, Sizes, StatementUse, TableBlocks, Wal,
 };
 use riops_model::units::sql::literal;
 
@@ -29,7 +29,6 @@ pub(super) const LOG_POSITION: &str = include_str!("../../sql/probe/log_position
 const WAL: &str = include_str!("../../sql/probe/wal.sql");
 const WAL_IMAGES: &str = include_str!("../../sql/probe/wal_images.sql");
 const LOCKS: &str = include_str!("../../sql/probe/locks.sql");
-const SESSION_IO: &str = include_str!("../../sql/probe/session_io.sql");
 const WAL_SYNCS: &str = include_str!("../../sql/probe/wal_syncs.sql");
 const WAL_SYNCS_18: &str = include_str!("../../sql/probe/wal_syncs_18.sql");
 const OLDEST_SNAPSHOT: &str = include_str!("../../sql/probe/oldest_snapshot.sql");
@@ -67,7 +66,6 @@ struct Sample {
     wal: Option<[u64; 3]>,
     wal_images: Option<[u64; 1]>,
     locks: Option<[u64; 3]>,
-    session_io: Option<[u64; 4]>,
     checkpoints: Option<[u64; 3]>,
     rows: Option<[u64; 7]>,
     snapshot: Option<Snapshot>,
@@ -122,8 +120,6 @@ pub struct DatabaseProbe<'a> {
     /// The same from PostgreSQL 19 on.
     wal_images: Option<&'static str>,
     locks: Option<&'static str>,
-    /// Available from PostgreSQL 18 on.
-    session_io: Option<&'static str>,
     /// The query for the synchronizations of WAL files.
     wal_syncs: Option<&'static str>,
     /// Whether a session can flush its pending statistics on request.
@@ -158,8 +154,6 @@ impl<'a> DatabaseProbe<'a> {
         let has_io = is_true(connection, &exists("pg_stat_io"))?;
         let has_wal = is_true(connection, &exists("pg_stat_wal"))?;
         let has_locks = is_true(connection, &exists("pg_stat_lock"))?;
-        let has_session_io =
-            is_true(connection, "select to_regproc('pg_stat_get_backend_io') is not null")?;
         let mut has_column = |view: &str, column: &str| -> Result<bool, ConnectionError> {
             let sql = format!(
                 "select 1 from pg_attribute where attname = '{column}'
@@ -176,7 +170,6 @@ impl<'a> DatabaseProbe<'a> {
             wal: has_wal.then_some(WAL),
             wal_images: counts_images.then_some(WAL_IMAGES),
             locks: has_locks.then_some(LOCKS),
-            session_io: has_session_io.then_some(SESSION_IO),
             wal_syncs: match (in_wal, counts_bytes) {
                 (true, _) => Some(WAL_SYNCS),
                 (false, true) => Some(WAL_SYNCS_18),
@@ -351,8 +344,7 @@ impl<'a> DatabaseProbe<'a> {
         let log_position = self.numbers(LOG_POSITION).map(|[bytes]| bytes);
         let wal_syncs = self.wal_syncs.and_then(|sql| self.numbers(sql)).map(|[syncs]| syncs);
         if !all {
-            let session_io = self.session_io.and_then(|sql| self.numbers(sql));
-            return Sample { at, blocks, log_position, wal_syncs, session_io, ..Sample::default() };
+            return Sample { at, blocks, log_position, wal_syncs, ..Sample::default() };
         }
         Sample {
             at,
@@ -362,7 +354,6 @@ impl<'a> DatabaseProbe<'a> {
             wal: self.wal.and_then(|sql| self.numbers(sql)),
             wal_images: self.wal_images.and_then(|sql| self.numbers(sql)),
             locks: self.locks.and_then(|sql| self.numbers(sql)),
-            session_io: None,
             client_io: self.io.and_then(|sql| self.numbers(sql)),
             database: self.numbers(DATABASE),
             snapshot: self.snapshot(),
@@ -444,9 +435,6 @@ impl<'a> DatabaseProbe<'a> {
                 write_bytes,
                 extend_bytes,
             })),
-            session_io: change(self.started.session_io, self.ended.session_io)
-                .filter(|[accesses, ..]| *accesses > 0)
-                .map(named!(SessionIo { accesses, read_bytes, written_bytes, all_accesses })),
             locks: change(opened.locks, closed.locks).map(named!(LockUse {
                 long_waits,
                 long_waits_ms,

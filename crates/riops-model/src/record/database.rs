@@ -107,19 +107,6 @@ pub struct LockUse {
     pub beyond_fast_path: u64,
 }
 
-/// Block operations on tables and indexes during the measurement, from `pg_stat_get_backend_io` and `pg_stat_io`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionIo {
-    /// Accesses by the sessions of the run.
-    pub accesses: u64,
-    /// Bytes that they read from outside of shared buffers.
-    pub read_bytes: u64,
-    /// Bytes that they wrote, and by which they extended tables.
-    pub written_bytes: u64,
-    /// Accesses by all clients of the server.
-    pub all_accesses: u64,
-}
-
 /// Checkpoints of the whole server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoints {
@@ -172,8 +159,6 @@ pub struct DatabaseUse {
     pub after: Option<DatabaseCounters>,
     /// I/O of all client backends of the server; PostgreSQL 16 or later.
     pub client_io: Option<ClientIo>,
-    /// I/O of the sessions of the run beside all clients; PostgreSQL 18 or later, at most 200 sessions.
-    pub session_io: Option<SessionIo>,
     /// Locks; PostgreSQL 19 or later.
     pub locks: Option<LockUse>,
     /// Write-ahead log; PostgreSQL 14 or later.

@@ -31,22 +31,9 @@ pub(crate) fn sources(document: &mut Document, stage: &StageRecord) {
             storage.map(|requests| format!("{requests:.3} read requests per row")),
         );
     }
-    document.lines("own I/O", session_io(stage));
     document.lines("database", database(stage));
     checkpoints(document, stage);
     dead_rows(document, stage);
-}
-
-/// The I/O of the sessions of the run, as PostgreSQL counted it for each of them.
-fn session_io(stage: &StageRecord) -> Option<String> {
-    let io = stage.database.as_ref()?.session_io?;
-    let share = io.accesses as f64 / io.all_accesses.max(io.accesses) as f64;
-    Some(format!(
-        "{} of the block accesses of all clients · {} read · {} written",
-        percent(share),
-        bytes_text(io.read_bytes),
-        bytes_text(io.written_bytes)
-    ))
 }
 
 fn shares(io: &IoRecord) -> Option<String> {
@@ -150,7 +137,7 @@ fn dead_rows(document: &mut Document, stage: &StageRecord) {
 mod tests {
     use super::*;
     use crate::example_record;
-    use riops_model::record::{Checkpoints, DatabaseUse, SessionIo, Sources};
+    use riops_model::record::{Checkpoints, DatabaseUse, Sources};
 
     fn shown(
         buffers_share: f64,
@@ -199,24 +186,6 @@ mod tests {
         let blocks = Some(riops_model::record::TableBlocks::default());
         stage.database = Some(DatabaseUse { blocks, ..counted });
         assert_eq!(database(&stage), None);
-    }
-
-    #[test]
-    fn the_sessions_of_the_run_have_a_share_of_the_accesses_of_all_clients() {
-        let mut stage = example_record().stages.remove(0);
-        let counted = SessionIo {
-            accesses: 9_000,
-            read_bytes: 4_200_000,
-            written_bytes: 0,
-            all_accesses: 10_000,
-        };
-        stage.database.get_or_insert_default().session_io = Some(counted);
-        let expected = "90% of the block accesses of all clients · 4.2 MB read · 0.0 MB written";
-        assert_eq!(session_io(&stage).as_deref(), Some(expected));
-        // The counters of the sessions may be newer.
-        let newer = SessionIo { all_accesses: 8_999, ..counted };
-        stage.database.get_or_insert_default().session_io = Some(newer);
-        assert!(session_io(&stage).unwrap().starts_with("100% of the block accesses"));
     }
 
     #[test]
