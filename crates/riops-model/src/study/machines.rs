@@ -211,6 +211,7 @@ fn reason_of(
 
 #[cfg(test)]
 mod tests {
+    use super::super::evaluation::evaluate;
     use super::super::example::{self, Noise};
     use super::super::next;
     use super::super::{Experiment, Machine};
@@ -282,6 +283,8 @@ mod tests {
         let Goal::Ab(settings) = &one.experiment.goal else { panic!() };
         let alone = super::super::last_look(one, settings).unwrap();
         assert_eq!(GateVerdict::of_look(&alone), GateVerdict::Slower);
+        let expected = "one of 6 machines of the gate nightly, which judges all of them together";
+        assert_eq!(evaluate(&counted(one)).notes[0], expected);
         let result = judged(&studies);
         assert_eq!(result.verdict, GateVerdict::Inconclusive, "{result:?}");
         let contradicting: Vec<u32> = result

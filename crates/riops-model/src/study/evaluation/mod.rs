@@ -17,7 +17,9 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Cell, Experiment, Finished, Goal, Level, Order, Study, next, remaining, results};
+use super::{
+    Cell, Experiment, Finished, Goal, Level, Machine, Order, Study, next, remaining, results,
+};
 use crate::comparison::{
     Certain, Change, RunBlock, TimeChange, Topic, Undecided, changes, marked, time_change,
 };
@@ -106,7 +108,11 @@ pub fn evaluate(study: &Study) -> StudyView {
     view.round_trip = round_trip(&view, experiment);
     view.time = time(&view, experiment, &groups, &slots);
     view.undecided = undecided(&view, &groups);
-    view.notes = notes(&view, &groups);
+    let machine = study.experiment.machine().map(|machine| {
+        let Machine { gate, machines, .. } = machine;
+        format!("one of {machines} machines of the gate {gate}, which judges all of them together")
+    });
+    view.notes = machine.into_iter().chain(notes(&view, &groups)).collect();
     without_currencies(&mut view, experiment);
     view
 }
