@@ -161,29 +161,45 @@ fn machines_table(workload: &GateWorkload) -> Table {
     })
 }
 
-/// Adds a line for each machine that contradicts the others, and one for machines that may be a single one.
+/// Adds what [`doubts`] returns.
 fn add_doubts(to: &mut Document, workload: &GateWorkload) {
+    for (label, text) in doubts(workload) {
+        to.toned(&label, text, Tone::Warn);
+    }
+}
+
+/// The machines that contradict the others, and those that may be a single one.
+fn doubts(workload: &GateWorkload) -> Vec<(String, String)> {
     let figure = workload.figures.first().map(|row| row.figure.heading()).unwrap_or_default();
-    for machine in &workload.machines {
-        let Some((own, others)) = machine.against.as_ref().zip(machine.others) else {
-            continue;
-        };
+    let contradiction = |machine: &GateMachine| {
+        let (own, others) = machine.against.as_ref().zip(machine.others)?;
         let text = format!(
             "contradicts the others: {figure} {} ({}); machines like the others are within {}",
             change_text(own.ratio),
             machine.host,
             leveled_interval(others)
         );
-        to.toned(&format!("machine {}", machine.machine), text, Tone::Warn);
-    }
+        Some((format!("machine {}", machine.machine), text))
+    };
     let mut hosts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for machine in &workload.machines {
         hosts.entry(&machine.host).or_default().push(machine.machine);
     }
-    for (host, numbers) in hosts.into_iter().filter(|(_, numbers)| numbers.len() > 1) {
-        let numbers = joined(numbers.iter().map(u32::to_string), ", ");
-        to.line("note", format!("machines {numbers} have one host name, {host}: if they are one machine, the error is not kept"));
-    }
+    let shared = hosts.into_iter().filter(|(_, machines)| machines.len() > 1);
+    let shared = shared.map(|(host, machines)| {
+        let machines = joined(machines.iter().map(u32::to_string), ", ");
+        let text = format!(
+            "machines {machines} have one host name, {host}: if they are one machine, the error is not kept"
+        );
+        ("note".to_owned(), text)
+    });
+    workload.machines.iter().filter_map(contradiction).chain(shared).collect()
+}
+
+/// The verdict on a workload with the machines that contradict the others, for forms with one text.
+fn whole_text(workload: &GateWorkload) -> String {
+    let doubts = doubts(workload).into_iter().map(|(label, text)| format!("{label} {text}"));
+    joined(std::iter::once(text_of(workload)).chain(doubts), " · ")
 }
 
 fn interval_of(row: &GateRow) -> Option<RatioInterval> {
@@ -244,7 +260,7 @@ pub fn gate_junit(view: &GateView, fails: bool) -> String {
          \x20 <testsuite name=\"riops gate\" {counts} skipped=\"{skipped}\" time=\"{seconds:.3}\">\n"
     );
     for workload in &view.workloads {
-        let (name, message) = (xml(&workload.name), text_of(workload));
+        let (name, message) = (xml(&workload.name), whole_text(workload));
         let exit = view.exit.as_ref().filter(|_| workload.verdict == GateVerdict::Inconclusive);
         let message = xml(&joined(std::iter::once(&message).chain(exit), " · "));
         let figures = workload.figures.iter();
@@ -297,7 +313,7 @@ pub fn gate_annotations(view: &GateView, fails: bool) -> String {
             _ => "error",
         };
         let title = property(&format!("riops gate: {}", workload.name));
-        let _ = writeln!(text, "::{level} title={title}::{}", escaped(&text_of(workload)));
+        let _ = writeln!(text, "::{level} title={title}::{}", escaped(&whole_text(workload)));
     }
     text
 }
@@ -373,6 +389,38 @@ mod tests {
             text.contains("SLOWER: ended after 4 rounds · 18 runs: 2 were disturbed and repeated"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_machine_that_contradicts_the_others_is_named_in_each_form() {
+        let mut judged = workload("rows", GateVerdict::NotSlower);
+        let against = judged.figures[0].against.clone();
+        let machine = |machine: u32, others| GateMachine {
+            machine,
+            host: format!("host{}", machine.min(1)),
+            experiment: judged.experiment.clone(),
+            blocks: 4,
+            against: against.clone(),
+            others,
+        };
+        let others = RatioInterval { low: 1.05, high: 1.1, coverage: 0.99 };
+        judged.machines = vec![machine(0, Some(others)), machine(1, None), machine(2, None)];
+        let result = view(vec![judged.clone()]);
+        insta::assert_snapshot!(crate::findings_text(&gate(&result), 110));
+        judged.verdict = GateVerdict::Slower;
+        let result = view(vec![judged]);
+        let text = "contradicts the others: TPS +0.1% (host0); machines like the others are within +5.0% to +10.0%, 99% interval";
+        let texts = [
+            answers(&gate(&result)),
+            gate_markdown(&result),
+            gate_junit(&result, false),
+            gate_annotations(&result, false),
+        ];
+        for form in texts {
+            let form = form.replace("%25", "%").split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(form.contains("contradicts the others"), "{form}");
+        }
+        assert!(gate_annotations(&result, false).replace("%25", "%").contains(text));
     }
 
     #[test]
