@@ -217,6 +217,12 @@ impl Machine {
         let Self { gate, index, machines } = self;
         format!("{workload} (gate {gate}, machine {index} of {machines})")
     }
+
+    /// Returns what the test of this machine alone does not say.
+    pub(super) fn note(&self) -> String {
+        let Self { gate, machines, .. } = self;
+        format!("one of {machines} machines of the gate {gate}, which judges all of them together")
+    }
 }
 
 /// Settings of a search for the saturation point.

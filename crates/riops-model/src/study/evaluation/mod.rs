@@ -108,10 +108,7 @@ pub fn evaluate(study: &Study) -> StudyView {
     view.round_trip = round_trip(&view, experiment);
     view.time = time(&view, experiment, &groups, &slots);
     view.undecided = undecided(&view, &groups);
-    let machine = study.experiment.machine().map(|machine| {
-        let Machine { gate, machines, .. } = machine;
-        format!("one of {machines} machines of the gate {gate}, which judges all of them together")
-    });
+    let machine = experiment.machine().map(Machine::note);
     view.notes = machine.into_iter().chain(notes(&view, &groups)).collect();
     without_currencies(&mut view, experiment);
     view
