@@ -278,7 +278,9 @@ pub(super) fn valid_text(validity: Validity) -> &'static str {
 mod tests {
     use super::*;
     use crate::example_record;
-    use riops_model::record::{Status, SteadinessRecord, ThresholdRecord, Warning, WarningKind};
+    use riops_model::record::{
+        ErrorEntry, Status, SteadinessRecord, ThresholdRecord, Warning, WarningKind,
+    };
     use riops_model::summary::{Sort, StageSummary, run_lines};
     use riops_model::units::text::json_text;
 
@@ -342,6 +344,8 @@ mod tests {
         record.verdict.warnings = kinds.map(warning).to_vec();
         let session_loop = &mut record.stages[0].session_loop;
         (session_loop.reconnects, session_loop.steadiness) = (2, Some(SteadinessRecord::default()));
+        let lost = ErrorEntry { sqlstate: "57P01".to_owned(), ..ErrorEntry::default() };
+        session_loop.errors.push(lost);
         let marks =
             ["breached", "disturbed", "not steady", "outage", "connections lost", "client stalls"];
         assert_eq!(record.marks(), marks);
@@ -352,6 +356,9 @@ mod tests {
         record.plan.reconnect_every = Some(10);
         record.status = Status::Failed;
         assert_eq!(record.marks(), ["breached", "disturbed", "outage", "client stalls"]);
+        // A pause without an error.
+        record.stages[0].session_loop.errors.clear();
+        assert_eq!(record.marks(), ["breached", "disturbed", "stall", "client stalls"]);
     }
 
     #[test]
