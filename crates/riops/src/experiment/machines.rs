@@ -70,43 +70,40 @@ impl Conductor<'_> {
     ) -> Result<Option<Vec<Study>>, ConductError> {
         let Machines { own, within } = machines;
         let store = store::open(&self.location, self.interrupt)?;
-        let mut open: Vec<u32> = (0..own.machines).collect();
-        let (mut waiting_for, mut since) = (Vec::new(), Instant::now());
-        while !self.interrupt.is_requested() {
-            let (mut missing, before) = (Vec::new(), open.len());
-            for index in std::mem::take(&mut open) {
-                match state_of(&store, &Machine { index, ..own.clone() }.test_name(workload))? {
-                    State::Ended => continue,
-                    State::Measures => {}
-                    State::Missing => missing.push(index),
+        let name = |index| Machine { index, ..own.clone() }.test_name(workload);
+        // One after the other: each look at a machine needs a connection to the store.
+        for index in 0..own.machines {
+            let (mut since, mut is_told) = (Instant::now(), false);
+            loop {
+                match state_of(&store, &name(index))? {
+                    State::Ended => break,
+                    State::Measures => since = Instant::now(),
+                    State::Missing if since.elapsed() >= *within => {
+                        let mut missing = Vec::new();
+                        for index in index..own.machines {
+                            if matches!(state_of(&store, &name(index))?, State::Missing) {
+                                missing.push(index);
+                            }
+                        }
+                        return Err(ConductError::Failed(format!(
+                            "{workload}: {} did not measure; after their start, the same command continues here",
+                            numbered(&missing)
+                        )));
+                    }
+                    State::Missing => {}
                 }
-                open.push(index);
+                if !std::mem::replace(&mut is_told, true) {
+                    self.events.notice(&format!("{workload}: waiting for machine {index}"));
+                }
+                if !self.interrupt.pause(POLL) {
+                    return Ok(None);
+                }
             }
-            if open.is_empty() {
-                let studies = (0..own.machines).map(|index| {
-                    stored_study(&store, &Machine { index, ..own.clone() }.test_name(workload))
-                });
-                let studies: Vec<Study> = studies.collect::<Result<_, _>>()?;
-                require_same(&studies)?;
-                return Ok(Some(studies));
-            }
-            if open.len() < before || missing.len() < open.len() {
-                since = Instant::now();
-            }
-            if waiting_for != open {
-                let text = format!("{workload}: waiting for {}", numbered(&open));
-                self.events.notice(&text);
-                waiting_for.clone_from(&open);
-            }
-            if since.elapsed() >= *within {
-                return Err(ConductError::Failed(format!(
-                    "{workload}: {} did not measure; after their start, the same command continues here",
-                    numbered(&missing)
-                )));
-            }
-            self.interrupt.pause(POLL);
         }
-        Ok(None)
+        let studies = (0..own.machines).map(|index| stored_study(&store, &name(index)));
+        let studies: Vec<Study> = studies.collect::<Result<_, _>>()?;
+        require_same(&studies)?;
+        Ok(Some(studies))
     }
 }
 
